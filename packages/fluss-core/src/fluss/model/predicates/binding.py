@@ -37,24 +37,13 @@ from fluss.model.predicates.predicate import (
     Predicate,
 )
 from fluss.model.schema.schema import Schema
-from fluss.model.types.data_type import (
-    PRECISION_MAX_DECIMAL,
-    UNITS_PER_SECOND,
-    DataType,
-    DecimalType,
-    FloatFamily,
-    IntegerFamily,
-    NestedType,
-    TextFamily,
-    TimestampFamily,
-    TimeType,
-)
+from fluss.model.types import data_type as t
 from fluss.model.values.conversion import to_physical
 from fluss.model.values.target import Target
 
 DEPTH_MAX: Final = 100
 
-TypeOf = Callable[[str], DataType]
+TypeOf = Callable[[str], t.DataType]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -70,7 +59,7 @@ class ColumnTest:
     """
 
     column: str
-    data_type: DataType
+    data_type: t.DataType
     function: LeafFunction
     values: tuple[Any, ...] = ()
     is_negated: bool = False
@@ -97,7 +86,7 @@ ALL: Final = Truth(value=True)
 NONE: Final = Truth(value=False)
 
 
-def column_types(schema: Schema, metadata: Mapping[str, DataType] | None = None) -> TypeOf:
+def column_types(schema: Schema, metadata: Mapping[str, t.DataType] | None = None) -> TypeOf:
     """Return a function with the types of a table's columns and of metadata columns, for `bind`.
 
     The table's own columns come first where a name is both.
@@ -105,7 +94,7 @@ def column_types(schema: Schema, metadata: Mapping[str, DataType] | None = None)
     further = metadata or {}
     own = frozenset(schema.column_names)
 
-    def type_of(name: str) -> DataType:
+    def type_of(name: str) -> t.DataType:
         if name in further and name not in own:
             return further[name]
         return schema.column(name).data_type
@@ -172,14 +161,14 @@ _OPPOSITES: Final = (
 _OPPOSITE: Final = dict((*_OPPOSITES, *((other, one) for one, other in _OPPOSITES)))
 
 
-def _bind_leaf(leaf: Leaf, data_type: DataType, *, is_negated: bool) -> BoundPredicate:
+def _bind_leaf(leaf: Leaf, data_type: t.DataType, *, is_negated: bool) -> BoundPredicate:
     function = leaf.function
     if function in PRESENCE:
         return _test(leaf, data_type, _OPPOSITE[function] if is_negated else function)
-    if isinstance(data_type, NestedType):
+    if isinstance(data_type, t.NestedType):
         raise _not_asked(leaf, data_type, "only whether it is NULL")
     if function in SEARCHES:
-        if not isinstance(data_type, TextFamily):
+        if not isinstance(data_type, t.TextFamily):
             raise _not_asked(leaf, data_type, "and only texts are searched")
         return _test(leaf, data_type, function, leaf.literals, is_negated=is_negated)
     places = [_place(each, data_type, leaf.column) for each in leaf.literals]
@@ -190,7 +179,7 @@ def _bind_leaf(leaf: Leaf, data_type: DataType, *, is_negated: bool) -> BoundPre
 
 
 def _bind_order(
-    leaf: Leaf, data_type: DataType, place: _Place, *, is_negated: bool
+    leaf: Leaf, data_type: t.DataType, place: _Place, *, is_negated: bool
 ) -> BoundPredicate:
     value, is_exact = place
     if value is None:
@@ -198,7 +187,7 @@ def _bind_order(
     if _is_nan(value):
         # The comparison is false, not unknown, so that its negation is true.
         return _present(leaf, data_type) if is_negated else NONE
-    if isinstance(data_type, FloatFamily):
+    if isinstance(data_type, t.FloatFamily):
         # NOT (x < 1) is true of a NaN, and x >= 1 is not.
         return _test(leaf, data_type, leaf.function, (value,), is_negated=is_negated)
     function = _OPPOSITE[leaf.function] if is_negated else leaf.function
@@ -210,7 +199,7 @@ def _bind_order(
 
 
 def _bind_equality(
-    leaf: Leaf, data_type: DataType, function: LeafFunction, places: list[_Place]
+    leaf: Leaf, data_type: t.DataType, function: LeafFunction, places: list[_Place]
 ) -> BoundPredicate:
     has_null = any(value is None for value, _ in places)
     known = tuple(
@@ -232,7 +221,7 @@ def _bind_equality(
 
 def _test(
     leaf: Leaf,
-    data_type: DataType,
+    data_type: t.DataType,
     function: LeafFunction,
     values: tuple[Any, ...] = (),
     *,
@@ -247,7 +236,7 @@ def _test(
     )
 
 
-def _present(leaf: Leaf, data_type: DataType) -> ColumnTest:
+def _present(leaf: Leaf, data_type: t.DataType) -> ColumnTest:
     return _test(leaf, data_type, LeafFunction.IS_NOT_NULL)
 
 
@@ -255,7 +244,7 @@ def _is_nan(value: object) -> bool:
     return isinstance(value, float) and math.isnan(value)
 
 
-def _not_asked(leaf: Leaf, data_type: DataType, why: str) -> UnsupportedOperationError:
+def _not_asked(leaf: Leaf, data_type: t.DataType, why: str) -> UnsupportedOperationError:
     return UnsupportedOperationError(
         f"The column {leaf.column!r} is {data_type}, {why}; "
         f"the condition is {leaf.function.name.lower()}.",
@@ -273,9 +262,9 @@ class _Place(NamedTuple):
     is_exact: bool = True
 
 
-def _place(value: Any, data_type: DataType, column: str) -> _Place:
+def _place(value: Any, data_type: t.DataType, column: str) -> _Place:
     nullable = data_type.as_nullable()
-    if isinstance(nullable, FloatFamily) and isinstance(value, Decimal):
+    if isinstance(nullable, t.FloatFamily) and isinstance(value, Decimal):
         # A column stores the nearest number; comparing with that would change the condition.
         raise Target(nullable, column).refuse(value, hint="write float(value)")
     for finer, steps in _finer_types(value, nullable):
@@ -286,27 +275,29 @@ def _place(value: Any, data_type: DataType, column: str) -> _Place:
         if fine is None:
             return _Place(None)
         whole, rest = divmod(fine, steps)
-        if isinstance(nullable, IntegerFamily):
+        if isinstance(nullable, t.IntegerFamily):
             return _Place(to_physical(nullable, column)(whole), not rest)
-        if not isinstance(nullable, DecimalType) or abs(whole) < 10**nullable.precision:
+        if not isinstance(nullable, t.DecimalType) or abs(whole) < 10**nullable.precision:
             return _Place(whole, not rest)
     return _Place(to_physical(nullable, column)(value))
 
 
-def _finer_types(value: Any, data_type: DataType) -> Iterator[tuple[DataType, int]]:
+def _finer_types(value: Any, data_type: t.DataType) -> Iterator[tuple[t.DataType, int]]:
     """Yield finer types that may hold the value, and their steps in one of the column's."""
     match data_type:
-        case TimeType() | TimestampFamily():
-            per_second = UNITS_PER_SECOND[data_type.unit]
+        case t.TimeType() | t.TimestampFamily():
+            per_second = t.UNITS_PER_SECOND[data_type.unit]
             for precision, steps in ((6, 1_000_000), (9, 1_000_000_000)):
                 if steps > per_second:
                     yield type(data_type)(precision), steps // per_second
-        case DecimalType() | IntegerFamily() if isinstance(value, Decimal) and value.is_finite():
-            own_scale = data_type.scale if isinstance(data_type, DecimalType) else 0
+        case t.DecimalType() | t.IntegerFamily() if (
+            isinstance(value, Decimal) and value.is_finite()
+        ):
+            own_scale = data_type.scale if isinstance(data_type, t.DecimalType) else 0
             exponent = value.as_tuple().exponent
             scale = -exponent if isinstance(exponent, int) else 0
-            if own_scale < scale <= PRECISION_MAX_DECIMAL:
-                yield DecimalType(PRECISION_MAX_DECIMAL, scale), 10 ** (scale - own_scale)
+            if own_scale < scale <= t.PRECISION_MAX_DECIMAL:
+                yield t.DecimalType(t.PRECISION_MAX_DECIMAL, scale), 10 ** (scale - own_scale)
         case _:
             return
 
@@ -350,11 +341,11 @@ def columns_of(bound: BoundPredicate) -> frozenset[str]:
             return frozenset()
 
 
-def every_zero(values: Collection[Any], data_type: DataType) -> tuple[Any, ...]:
+def every_zero(values: Collection[Any], data_type: t.DataType) -> tuple[Any, ...]:
     """Return the values, with both zeros where one is among them.
 
     0.0 and -0.0 are equal but have different bytes, so hashes of both are needed.
     """
-    if isinstance(data_type, FloatFamily) and 0.0 in values:
+    if isinstance(data_type, t.FloatFamily) and 0.0 in values:
         return (*(each for each in values if each), 0.0, -0.0)
     return tuple(values)

@@ -71,10 +71,8 @@ def data_type_of(given: Any, column: str) -> t.DataType:
         return from_arrow_type(arrow_type_of(given, column), column=column)
     if hasattr(given, "__arrow_c_schema__"):
         return _of_arrow(given, column)
-    if _is_numpy(given):
-        return _of_numpy(given, column)
-    if _is_pandas(given):
-        return _of_pandas(given, column)
+    if _is_numpy(given) or _is_pandas(given):
+        return _of_library(given, column)
     return _of_python(given, column)
 
 
@@ -217,33 +215,27 @@ def _is_numpy(given: Any) -> bool:
     return issubclass(kind, np.generic) if kind is given else isinstance(given, np.dtype)
 
 
-def _of_numpy(given: Any, column: str) -> t.DataType:
-    import numpy as np
-    import pyarrow as pa
-
-    try:
-        arrow_type = pa.from_numpy_dtype(np.dtype(given))
-    except (TypeError, pa.ArrowException):
-        raise _no_type(given, column) from None
-    return from_arrow_type(arrow_type, column=column)
-
-
 def _is_pandas(given: Any) -> bool:
     """Return whether this is a dtype of pandas' own."""
     return not isinstance(given, type) and hasattr(given, "construct_array_type")
 
 
-def _of_pandas(given: Any, column: str) -> t.DataType:
-    import pandas as pd
+def _of_library(given: Any, column: str) -> t.DataType:
+    """Return the type for one of numpy or pandas, by way of Arrow."""
+    import numpy as np
     import pyarrow as pa
 
-    if str(given).startswith("period["):
-        raise _no_type(given, column)
     try:
-        arrow_type = pa.Array.from_pandas(pd.Series([], dtype=given)).type
+        if _is_numpy(given):
+            return from_arrow_type(pa.from_numpy_dtype(np.dtype(given)), column=column)
+        if not str(given).startswith("period["):
+            import pandas as pd
+
+            empty = pa.Array.from_pandas(pd.Series([], dtype=given))
+            return from_arrow_type(empty.type, column=column)
     except (TypeError, pa.ArrowException):
-        raise _no_type(given, column) from None
-    return from_arrow_type(arrow_type, column=column)
+        pass
+    raise _no_type(given, column)
 
 
 def _of_python(given: Any, column: str) -> t.DataType:

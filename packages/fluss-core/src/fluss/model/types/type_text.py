@@ -13,44 +13,32 @@ from typing import NoReturn
 
 from fluss.errors import InvalidSchemaError
 from fluss.model.did_you_mean import did_you_mean
-from fluss.model.types.data_type import (
-    DATA_TYPES,
-    ArrayType,
-    DataField,
-    DataType,
-    DecimalType,
-    IntType,
-    MapType,
-    NestedType,
-    RowType,
-    TimestampFamily,
-    TimeType,
-)
+from fluss.model.types import data_type as t
 
 TEXT_LENGTH_MAX = 100_000
 TEXT_DEPTH_MAX = 64
 
-_SCALARS: dict[str, type[DataType]] = {
-    **{each.sql_name: each for each in DATA_TYPES if not issubclass(each, NestedType)},
-    "INTEGER": IntType,
+_SCALARS: dict[str, type[t.DataType]] = {
+    **{each.sql_name: each for each in t.DATA_TYPES if not issubclass(each, t.NestedType)},
+    "INTEGER": t.IntType,
 }
 _NESTED = ("ARRAY", "MAP", "ROW")
 
 _TOKEN = re.compile(r"\s*(?:(`(?:[^`]|``)*`)|([^\s<>(),:`]+)|([<>(),:]))")
 
 
-def type_name(data_type: DataType) -> str:
+def type_name(data_type: t.DataType) -> str:
     """Return the lower-case name: `int`, `timestamp(3)`, `map<string NOT NULL,int> NOT NULL`."""
     match data_type:
-        case TimeType(precision=0) | TimestampFamily(precision=6):  # the default precision
+        case t.TimeType(precision=0) | t.TimestampFamily(precision=6):  # the default precision
             text = data_type.sql_name.lower()
-        case DecimalType():
+        case t.DecimalType():
             text = f"decimal({data_type.precision},{data_type.scale})"
-        case ArrayType():
+        case t.ArrayType():
             text = f"array<{type_name(data_type.element)}>"
-        case MapType():
+        case t.MapType():
             text = f"map<{type_name(data_type.key)},{type_name(data_type.value)}>"
-        case RowType():
+        case t.RowType():
             fields = (f"{each.name}: {type_name(each.data_type)}" for each in data_type.fields)
             text = f"row<{', '.join(fields)}>"
         case _:
@@ -58,7 +46,7 @@ def type_name(data_type: DataType) -> str:
     return text if data_type.nullable else f"{text} NOT NULL"
 
 
-def parse_type(text: str) -> DataType:
+def parse_type(text: str) -> t.DataType:
     """Return the type that this text names, in either spelling and in any case.
 
     Field names that are more than one word stand between backquotes, doubled where they are
@@ -127,7 +115,7 @@ def _tokens(text: str) -> Iterator[tuple[str, int]]:
         position = found.end()
 
 
-def _read_type(words: _Words, *, depth: int) -> DataType:
+def _read_type(words: _Words, *, depth: int) -> t.DataType:
     if depth > TEXT_DEPTH_MAX:
         words.refuse(f"types are nested more than {TEXT_DEPTH_MAX} levels deep")
     name = words.current.upper()
@@ -149,14 +137,14 @@ def _read_type(words: _Words, *, depth: int) -> DataType:
     return parsed
 
 
-def _read_nested(name: str, words: _Words, depth: int) -> DataType:
+def _read_nested(name: str, words: _Words, depth: int) -> t.DataType:
     if name == "ARRAY":
-        return ArrayType(_read_type(words, depth=depth))
+        return t.ArrayType(_read_type(words, depth=depth))
     if name == "MAP":
         key = _read_type(words, depth=depth)
         words.expect(",")
-        return MapType(key, _read_type(words, depth=depth))
-    fields: list[DataField] = []
+        return t.MapType(key, _read_type(words, depth=depth))
+    fields: list[t.DataField] = []
     while words.current != ">":
         if fields:
             words.expect(",")
@@ -167,11 +155,11 @@ def _read_nested(name: str, words: _Words, depth: int) -> DataType:
         if field_name.startswith("`"):
             field_name = field_name[1:-1].replace("``", "`")
         words.accept(":")
-        fields.append(DataField(field_name, _read_type(words, depth=depth)))
-    return RowType(tuple(fields))
+        fields.append(t.DataField(field_name, _read_type(words, depth=depth)))
+    return t.RowType(tuple(fields))
 
 
-def _read_scalar(name: str, words: _Words) -> DataType:
+def _read_scalar(name: str, words: _Words) -> t.DataType:
     made = _SCALARS[name]
     numbers_max = len(made.parameters)
     numbers: list[int] = []

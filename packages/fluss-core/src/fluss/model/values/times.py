@@ -14,13 +14,7 @@ from typing import Any
 
 from fluss.errors import InvalidValueError
 from fluss.hints import FrameKind, Hint, HintKey
-from fluss.model.types.data_type import (
-    UNITS_PER_SECOND,
-    TimestampFamily,
-    TimestampLtzType,
-    TimestampType,
-    TimeType,
-)
+from fluss.model.types import data_type as t
 from fluss.model.values.target import Converter, Target, is_nothing, is_numpy
 from fluss.model.values.time_zones import ZONE_WOULD_BE_LOST, keep_zone
 
@@ -28,7 +22,7 @@ _EPOCH = datetime(1970, 1, 1)  # noqa: DTZ001 - where timestamps without a zone 
 _EPOCH_UTC = _EPOCH.replace(tzinfo=UTC)
 _EPOCH_DAY = date(1970, 1, 1).toordinal()
 _SECONDS_PER_DAY = 86_400
-_MICROSECONDS = UNITS_PER_SECOND["us"]
+_MICROSECONDS = t.UNITS_PER_SECOND["us"]
 _INT32 = 2**31
 _INT64 = 2**63
 
@@ -69,7 +63,7 @@ def date_to_physical(target: Target, _: object) -> Converter:
     return convert
 
 
-def time_to_physical(target: Target, data_type: TimeType) -> Converter:
+def time_to_physical(target: Target, data_type: t.TimeType) -> Converter:
     """Takes datetime.time without a zone."""
     scaled = _scaling(target, data_type.unit, cuts=False)
     keeps_millis = target.limits.keeps_millis
@@ -91,7 +85,7 @@ def time_to_physical(target: Target, data_type: TimeType) -> Converter:
     return convert
 
 
-def timestamp_to_physical(target: Target, data_type: TimestampType) -> Converter:
+def timestamp_to_physical(target: Target, data_type: t.TimestampType) -> Converter:
     """Takes datetime without a zone, pandas's Timestamp and numpy's datetime64."""
     scaled = _scaling(target, data_type.unit, cuts=True)
 
@@ -107,7 +101,7 @@ def timestamp_to_physical(target: Target, data_type: TimestampType) -> Converter
     return convert
 
 
-def timestamp_ltz_to_physical(target: Target, data_type: TimestampLtzType) -> Converter:
+def timestamp_ltz_to_physical(target: Target, data_type: t.TimestampLtzType) -> Converter:
     """Takes datetime with a zone, and as UTC without one (decision 0008); also numpy's."""
     scaled = _scaling(target, data_type.unit, cuts=True)
 
@@ -135,7 +129,7 @@ def _scaling(target: Target, unit: str, *, cuts: bool) -> Callable[[int, object]
     `datetime` always has microseconds, which users may not intend to store: with `cuts` a time is
     rounded down to the unit, as in pyfluss.
     """
-    per_second = UNITS_PER_SECOND[unit]
+    per_second = t.UNITS_PER_SECOND[unit]
     if per_second == _MICROSECONDS:
         return None
     if per_second > _MICROSECONDS:
@@ -198,7 +192,7 @@ def _foreign_timestamp(target: Target, value: Any, unit: str) -> Any:
         raise target.refuse(value, hint=hint if isinstance(value, date) else "write a datetime")
     if moment is None:
         return target.nothing()
-    count = moment * UNITS_PER_SECOND[unit]
+    count = moment * t.UNITS_PER_SECOND[unit]
     if count.denominator != 1:
         raise _too_fine(target, value, unit)
     if not -_INT64 <= count < _INT64:
@@ -242,10 +236,10 @@ def date_from_physical(value: Any) -> Any:
         raise _beyond_python(value, "days since 1970") from None
 
 
-def time_from_physical(data_type: TimeType) -> Converter:
+def time_from_physical(data_type: t.TimeType) -> Converter:
     """Gives datetime.time; nanoseconds are cut off to microseconds."""
     unit = data_type.unit
-    per_second = UNITS_PER_SECOND[unit]
+    per_second = t.UNITS_PER_SECOND[unit]
     per_day = per_second * _SECONDS_PER_DAY
 
     def convert(value: Any) -> Any:
@@ -261,11 +255,11 @@ def time_from_physical(data_type: TimeType) -> Converter:
     return convert
 
 
-def timestamp_from_physical(data_type: TimestampFamily) -> Converter:
+def timestamp_from_physical(data_type: t.TimestampFamily) -> Converter:
     """Gives datetime, with the zone UTC or none; nanoseconds are cut off to microseconds."""
     unit = data_type.unit
     epoch = _EPOCH if data_type.arrow_zone is None else _EPOCH_UTC
-    per_second = UNITS_PER_SECOND[unit]
+    per_second = t.UNITS_PER_SECOND[unit]
     in_us = per_second == _MICROSECONDS
 
     def convert(value: Any) -> Any:

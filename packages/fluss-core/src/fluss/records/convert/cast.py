@@ -119,23 +119,21 @@ def _match_names(names: list[str], layout: BatchLayout, *, fill_missing: bool) -
 def _step(schema: pa.Schema, layout: BatchLayout, index: int, source: int | None) -> _Step:
     name, data_type = layout.names[index], layout.types[index]
     wire_type = layout.wire_schema.field(index).type
-    cast = None
-    if source is not None:
-        found = schema.field(source).type
-        try:
-            cast = caster_of(found, data_type, wire_type)
-        except NoCastError as error:
-            raise SchemaMismatchError(
-                f"The column {name!r} is {data_type.as_nullable()} (Arrow: {wire_type}),"
-                f" but the batch has {found}{error.why}.",
-                hint=error.hint and Hint(error.hint, column=name, **code_of(data_type)),
-                column=name,
-                expected=data_type,
-                found=str(found),
-            ) from error
-    check = None
-    if source is not None:
-        check = value_check_of(data_type, limits=layout.limits)
+    if source is None:
+        return _Step(name=name, wire_type=wire_type, source=None, cast=None, check=None)
+    found = schema.field(source).type
+    try:
+        cast = caster_of(found, data_type, wire_type)
+    except NoCastError as error:
+        raise SchemaMismatchError(
+            f"The column {name!r} is {data_type.as_nullable()} (Arrow: {wire_type}),"
+            f" but the batch has {found}{error.why}.",
+            hint=error.hint and Hint(error.hint, column=name, **code_of(data_type)),
+            column=name,
+            expected=data_type,
+            found=str(found),
+        ) from error
+    check = value_check_of(data_type, limits=layout.limits)
     return _Step(name=name, wire_type=wire_type, source=source, cast=cast, check=check)
 
 

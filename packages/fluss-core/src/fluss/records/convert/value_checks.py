@@ -17,13 +17,7 @@ from typing import TypeAlias
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from fluss.model.types.data_type import (
-    UNITS_PER_SECOND,
-    CharType,
-    DecimalType,
-    TimestampFamily,
-    TimeType,
-)
+from fluss.model.types import data_type as t
 from fluss.model.values.limits import ValueLimits
 from fluss.model.values.texts import CHAR_BYTES, CHAR_BYTES_HINT
 from fluss.model.values.times import ONLY_MILLIS, ONLY_MILLIS_HINT
@@ -31,7 +25,7 @@ from fluss.records.arrow.numpy_arrays import as_list, list_parts, to_numpy
 
 ValueCheck: TypeAlias = Callable[[pa.Array], None]
 
-_MILLIS = UNITS_PER_SECOND["ms"]
+_MILLIS = t.UNITS_PER_SECOND["ms"]
 _SECONDS_PER_DAY = 86_400
 _SECONDS_MAX = (2**63 - 1) // _MILLIS
 
@@ -56,12 +50,12 @@ def not_null_check(inner: ValueCheck | None) -> ValueCheck:
     return check
 
 
-def char_check(data_type: CharType, limits: ValueLimits) -> ValueCheck:
+def char_check(data_type: t.CharType, limits: ValueLimits) -> ValueCheck:
     """Return the check for texts of limited length."""
     return lambda array: _check_length(array, data_type.length, limits)
 
 
-def digits_check(data_type: DecimalType, _: ValueLimits) -> ValueCheck:
+def digits_check(data_type: t.DecimalType, _: ValueLimits) -> ValueCheck:
     """Return the check for decimals, whose bits may be those of more digits."""
 
     def check(array: pa.Array) -> None:
@@ -75,12 +69,12 @@ def digits_check(data_type: DecimalType, _: ValueLimits) -> ValueCheck:
     return check
 
 
-def time_check(data_type: TimeType, limits: ValueLimits) -> ValueCheck:
+def time_check(data_type: t.TimeType, limits: ValueLimits) -> ValueCheck:
     """Return the check for times of day."""
     return lambda array: _check_time(array, data_type.unit, keeps_millis=limits.keeps_millis)
 
 
-def timestamp_check(data_type: TimestampFamily, limits: ValueLimits) -> ValueCheck | None:
+def timestamp_check(data_type: t.TimestampFamily, limits: ValueLimits) -> ValueCheck | None:
     """Return the check for seconds that rows store as milliseconds."""
     return _check_seconds if data_type.unit == "s" and limits.keeps_millis else None
 
@@ -115,7 +109,7 @@ def _check_length(array: pa.Array, length: int, limits: ValueLimits) -> None:
 
 
 def _check_time(array: pa.Array, unit: str, *, keeps_millis: bool) -> None:
-    per_second = UNITS_PER_SECOND[unit]
+    per_second = t.UNITS_PER_SECOND[unit]
     counts = to_numpy(array.drop_null() if array.null_count else array)
     if len(counts) and not 0 <= counts.min() <= counts.max() < per_second * _SECONDS_PER_DAY:
         raise DoesNotFitError("a time of day lies between 00:00 and 24:00, which is the next day")

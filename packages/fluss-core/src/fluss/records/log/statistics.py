@@ -20,14 +20,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from fluss.errors import CorruptDataError
-from fluss.model.types.data_type import (
-    UNITS_PER_SECOND,
-    DataType,
-    DecimalType,
-    FloatFamily,
-    TextFamily,
-    TimeType,
-)
+from fluss.model.types import data_type as t
 from fluss.records.arrow.batch_layout import BatchLayout
 from fluss.records.convert.numpy_columns import to_column
 from fluss.rows.buffers.columns import Values
@@ -75,18 +68,18 @@ def collect_statistics(
     )
 
 
-def _min_max(array: pa.Array, data_type: DataType) -> tuple[Any, Any]:
+def _min_max(array: pa.Array, data_type: t.DataType) -> tuple[Any, Any]:
     if array.null_count == len(array):
         return None, None
-    if isinstance(data_type, TextFamily):
+    if isinstance(data_type, t.TextFamily):
         found = pc.min_max(array).as_py()  # in the order of the bytes, as Java's BinaryString
         return found["min"], found["max"]
     column = to_column(array, data_type)
     values = values_of(column) if column.valid is None else values_of(column)[column.valid]
     match data_type:
-        case FloatFamily():
+        case t.FloatFamily():
             return _float_min_max(values)
-        case DecimalType():
+        case t.DecimalType():
             return _decimal_min_max(values)
         case _:
             return values.min().item(), values.max().item()
@@ -112,7 +105,7 @@ def _decimal_min_max(values: Values) -> tuple[int, int]:
     )
 
 
-def write_statistics(statistics: BatchStatistics, types: Sequence[DataType]) -> bytes:
+def write_statistics(statistics: BatchStatistics, types: Sequence[t.DataType]) -> bytes:
     """Encode a block.
 
     Args:
@@ -135,16 +128,16 @@ def write_statistics(statistics: BatchStatistics, types: Sequence[DataType]) -> 
     ))  # fmt: skip
 
 
-def _rounded_up(value: Any, data_type: DataType) -> Any:
+def _rounded_up(value: Any, data_type: t.DataType) -> Any:
     """Round a TIME up to milliseconds, because rows have no smaller digits."""
-    if value is None or not isinstance(data_type, TimeType):
+    if value is None or not isinstance(data_type, t.TimeType):
         return value
-    step = max(UNITS_PER_SECOND[data_type.unit] // 1000, 1)
+    step = max(t.UNITS_PER_SECOND[data_type.unit] // 1000, 1)
     return -(-value // step) * step
 
 
 def read_statistics(
-    block: memoryview, types: Sequence[DataType], *, record_count: int
+    block: memoryview, types: Sequence[t.DataType], *, record_count: int
 ) -> BatchStatistics | None:
     """Decode a block.
 
@@ -163,7 +156,7 @@ def read_statistics(
 
 
 def _read_block(
-    block: memoryview, types: Sequence[DataType], record_count: int
+    block: memoryview, types: Sequence[t.DataType], record_count: int
 ) -> BatchStatistics | None:
     version, count = _HEAD.unpack_from(block, 0)
     if version != VERSION or not 0 < count <= len(types):

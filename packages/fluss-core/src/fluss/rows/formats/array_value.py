@@ -13,12 +13,7 @@ from dataclasses import dataclass
 from itertools import repeat
 from typing import Any
 
-from fluss.model.types.data_type import (
-    ArrayType,
-    DataType,
-    MapType,
-    RowType,
-)
+from fluss.model.types import data_type as t
 from fluss.rows.formats import stored_value
 from fluss.rows.formats.single_slots import (
     SLOT_BYTES,
@@ -41,37 +36,37 @@ Values = Sequence[Any]
 class RowValueFormat:
     """How a single ROW is laid out inside an array or map: like the row around it."""
 
-    row_writer: Callable[[Sequence[DataType]], ValueWriter]
-    row_reader: Callable[[Sequence[DataType]], SectionReader]
+    row_writer: Callable[[Sequence[t.DataType]], ValueWriter]
+    row_reader: Callable[[Sequence[t.DataType]], SectionReader]
 
 
-def run_writer(data_type: DataType, rows: RowValueFormat) -> ValueWriter:
+def run_writer(data_type: t.DataType, rows: RowValueFormat) -> ValueWriter:
     """Encodes a value that is stored as a run of bytes, nested or not."""
     match data_type:
-        case ArrayType(element=element):
+        case t.ArrayType(element=element):
             return _array_writer(element, rows)
-        case MapType():
+        case t.MapType():
             return _map_writer(data_type, rows)
-        case RowType(field_types=types):
+        case t.RowType(field_types=types):
             return rows.row_writer(types)
         case _:
             return stored_value.run_writer(data_type)
 
 
-def run_reader(data_type: DataType, rows: RowValueFormat) -> SectionReader:
+def run_reader(data_type: t.DataType, rows: RowValueFormat) -> SectionReader:
     """Return the inverse of `run_writer`."""
     match data_type:
-        case ArrayType(element=element):
+        case t.ArrayType(element=element):
             return _array_reader(element, rows)
-        case MapType():
+        case t.MapType():
             return _map_reader(data_type, rows)
-        case RowType(field_types=types):
+        case t.RowType(field_types=types):
             return rows.row_reader(types)
         case _:
             return stored_value.run_reader(data_type)
 
 
-def _map_writer(data_type: MapType, rows: RowValueFormat) -> ValueWriter:
+def _map_writer(data_type: t.MapType, rows: RowValueFormat) -> ValueWriter:
     write_keys = _array_writer(data_type.key, rows)
     write_values = _array_writer(data_type.value, rows)
 
@@ -82,7 +77,7 @@ def _map_writer(data_type: MapType, rows: RowValueFormat) -> ValueWriter:
     return write
 
 
-def _map_reader(data_type: MapType, rows: RowValueFormat) -> SectionReader:
+def _map_reader(data_type: t.MapType, rows: RowValueFormat) -> SectionReader:
     read_keys = _array_reader(data_type.key, rows)
     read_values = _array_reader(data_type.value, rows)
 
@@ -102,7 +97,7 @@ def _map_reader(data_type: MapType, rows: RowValueFormat) -> SectionReader:
     return read
 
 
-def _array_writer(element: DataType, rows: RowValueFormat) -> ValueWriter:
+def _array_writer(element: t.DataType, rows: RowValueFormat) -> ValueWriter:
     number = number_of(element)
     width = SLOT_BYTES if number is None else number.width
     if number is None:
@@ -158,7 +153,7 @@ def _wide_slots(place: Placer) -> _SlotsWriter:
     return write
 
 
-def _array_reader(element: DataType, rows: RowValueFormat) -> SectionReader:
+def _array_reader(element: t.DataType, rows: RowValueFormat) -> SectionReader:
     number = number_of(element)
     width = SLOT_BYTES if number is None else number.width
     if number is None:

@@ -26,13 +26,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from fluss.errors import InvalidValueError
-from fluss.model.types.data_type import (
-    ArrayType,
-    DataType,
-    MapType,
-    RowType,
-    TimestampFamily,
-)
+from fluss.model.types import data_type as t
 from fluss.model.types.type_facts import DecimalStorage
 from fluss.rows.buffers.byte_runs import (
     Part,
@@ -74,24 +68,24 @@ class RowFormat:
     what: str
     write_rows: Callable[[Sequence[Column], int], RowBytes]
     # The caller has checked that the runs lie inside the source.
-    read_rows: Callable[[RowCursor, Sequence[DataType]], list[Column]]
+    read_rows: Callable[[RowCursor, Sequence[t.DataType]], list[Column]]
 
 
 def write_nested(column: Column, rows: RowFormat) -> Runs:
     """Return the bytes of every ARRAY, MAP or ROW of a column; none where it is NULL."""
     match column.type:
-        case ArrayType():
+        case t.ArrayType():
             counts, (elements,) = list_elements(column)
             with _naming_row(column, counts=counts):
                 return runs_of_rows(_write_arrays(elements, counts, column.valid, rows))
-        case MapType():
+        case t.MapType():
             return runs_of_rows(_write_maps(column, rows))
         case _:
             return _write_rows(column, rows)
 
 
 def read_nested(
-    data_type: DataType, source: Source, starts: Int64Array, lengths: Int64Array, rows: RowFormat
+    data_type: t.DataType, source: Source, starts: Int64Array, lengths: Int64Array, rows: RowFormat
 ) -> Column:
     """Return the column of the ARRAYs, MAPs or ROWs at these places; the bounds have been checked.
 
@@ -100,12 +94,12 @@ def read_nested(
         LimitExceededError: There are more elements than a column can have.
     """
     match data_type:
-        case ArrayType(element=element):
+        case t.ArrayType(element=element):
             counts, elements = _read_arrays(element, source, starts, lengths, rows)
             return _list_column(data_type, counts, (elements,))
-        case MapType():
+        case t.MapType():
             return _read_maps(data_type, source, starts, lengths, rows)
-        case RowType(field_types=types):
+        case t.RowType(field_types=types):
             cursor = RowCursor.inside(source, starts, lengths, what=f"nested {rows.what}")
             children = rows.read_rows(cursor, types)
             return Column(type=data_type, length=len(starts), children=tuple(children))
@@ -215,7 +209,7 @@ def _slot_part(values: Values, counts: Int64Array, firsts: Int64Array, spans: In
     return Runs(data=data, starts=firsts[:-1] * width, lengths=counts * width, spans=spans)
 
 
-def _list_column(data_type: DataType, counts: Int64Array, children: tuple[Column, ...]) -> Column:
+def _list_column(data_type: t.DataType, counts: Int64Array, children: tuple[Column, ...]) -> Column:
     return Column(
         type=data_type,
         length=len(counts),
@@ -225,7 +219,7 @@ def _list_column(data_type: DataType, counts: Int64Array, children: tuple[Column
 
 
 def _read_maps(
-    data_type: MapType, source: Source, starts: Int64Array, lengths: Int64Array, rows: RowFormat
+    data_type: t.MapType, source: Source, starts: Int64Array, lengths: Int64Array, rows: RowFormat
 ) -> Column:
     cursor = RowCursor.inside(source, starts, lengths, what="MAP")
     key_lengths = cursor.fixed(None, "<i4").astype(np.int64)
@@ -246,7 +240,7 @@ def _read_maps(
 
 
 def _read_arrays(
-    element: DataType, source: Source, starts: Int64Array, lengths: Int64Array, rows: RowFormat
+    element: t.DataType, source: Source, starts: Int64Array, lengths: Int64Array, rows: RowFormat
 ) -> tuple[Int64Array, Column]:
     """Return the number of elements of every array, and all elements as one column."""
     cursor = RowCursor.inside(source, starts, lengths, what="ARRAY")
@@ -300,7 +294,7 @@ class _Elements:
     slots: Values
     rows: Int64Array | None
 
-    def column(self, element: DataType, rows: RowFormat) -> Column:
+    def column(self, element: t.DataType, rows: RowFormat) -> Column:
         """Return the elements that are not NULL."""
         present = self.slots if self.rows is None else self.slots[self.rows]
         if fixed_dtype(element) is not None:
@@ -312,7 +306,7 @@ class _Elements:
             section_lengths=self._of_array(self.lengths),
             refuse=self.refuse,
         )
-        if isinstance(element, TimestampFamily):
+        if isinstance(element, t.TimestampFamily):
             starts, nanos = slots.timestamps()
             millis = words_of(self.source.data, "<i8")[starts]
             return restore_timestamps(element, millis, nanos, self.refuse)

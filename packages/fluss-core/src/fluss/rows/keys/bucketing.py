@@ -9,7 +9,6 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import TypeVar
 
 import numpy as np
@@ -99,7 +98,6 @@ class BucketFunction(ABC):
     def _buckets(self, keys: RowBytes, bucket_count: int) -> Int32Array: ...
 
 
-@dataclass(frozen=True, slots=True)
 class FlussBuckets(BucketFunction):
     """Fluss's own function: the key's hash is hashed once more, then |h| mod n."""
 
@@ -116,7 +114,6 @@ class FlussBuckets(BucketFunction):
         return codes % np.int32(bucket_count)
 
 
-@dataclass(frozen=True, slots=True)
 class PaimonBuckets(BucketFunction):
     """|h mod n| with Java's remainder; keys are BinaryRows, whole words long."""
 
@@ -130,7 +127,6 @@ class PaimonBuckets(BucketFunction):
         return (np.abs(codes).view(np.uint32) % np.uint32(bucket_count)).view(np.int32)
 
 
-@dataclass(frozen=True, slots=True)
 class IcebergBuckets(BucketFunction):
     """Murmur3-32 as Guava has it, without its sign bit, mod n."""
 
@@ -141,7 +137,6 @@ class IcebergBuckets(BucketFunction):
         return _positive_modulo(hash_rows(keys, seed=0, tail=Tail.ONE_WORD), bucket_count)
 
 
-@dataclass(frozen=True, slots=True)
 class HudiBuckets(BucketFunction):
     """The key is a hash already (`rows.keys.hudi_keys`): without its sign bit, mod n."""
 
@@ -185,9 +180,10 @@ def _not_a_hudi_key(length: int, *, row: int | None) -> InvalidValueError:
     ).add_context(row=row)
 
 
+_FLUSS = FlussBuckets()
 _FUNCTIONS: dict[str | None, BucketFunction] = {
-    None: FlussBuckets(),
-    "lance": FlussBuckets(),
+    None: _FLUSS,
+    "lance": _FLUSS,
     "paimon": PaimonBuckets(),
     "iceberg": IcebergBuckets(),
     "hudi": HudiBuckets(),

@@ -38,17 +38,6 @@ import numpy as np
 from fluss.errors import InvalidValueError, UnsupportedTypeError
 from fluss.hints import Hint, HintKey
 from fluss.model.types import data_type as t
-from fluss.model.types.data_type import (
-    UNITS_PER_SECOND,
-    BinaryFamily,
-    BinaryType,
-    DataType,
-    DoubleType,
-    FloatFamily,
-    IntegerFamily,
-    TimestampFamily,
-    TimeType,
-)
 from fluss.model.types.per_type import PerType
 from fluss.rows.formats.civil import civil_from_days, days_from_civil, is_civil
 from fluss.rows.keys.java_text import MILLIS_PER_DAY, double_text, float_text
@@ -71,7 +60,7 @@ _TIMESTAMP = re.compile(
 )
 
 
-def check_partition_type(data_type: DataType) -> None:
+def check_partition_type(data_type: t.DataType) -> None:
     """Refuse a type that no partition column can have.
 
     Raises:
@@ -80,7 +69,7 @@ def check_partition_type(data_type: DataType) -> None:
     _text_functions(data_type)
 
 
-def _text_functions(data_type: DataType) -> _TextFunctions:
+def _text_functions(data_type: t.DataType) -> _TextFunctions:
     functions = _TEXTS[data_type]
     if functions is None:
         raise UnsupportedTypeError(
@@ -91,7 +80,7 @@ def _text_functions(data_type: DataType) -> _TextFunctions:
     return functions
 
 
-def partition_text(value: Any, data_type: DataType) -> str:
+def partition_text(value: Any, data_type: t.DataType) -> str:
     """Return the text of a physical value.
 
     Raises:
@@ -107,7 +96,7 @@ def partition_text(value: Any, data_type: DataType) -> str:
     return write(value, data_type)
 
 
-def partition_value(text: str, data_type: DataType) -> Any:
+def partition_value(text: str, data_type: t.DataType) -> Any:
     """Return the physical value that a text stands for.
 
     Digits below the precision of a TIME or TIMESTAMP type are dropped, as Fluss drops them where
@@ -136,20 +125,20 @@ def _float_text(value: float, java: str) -> str:
     return java.replace(".", "_")
 
 
-def _date_text(days: int, _: DataType) -> str:
+def _date_text(days: int, _: t.DataType) -> str:
     year, month, day = civil_from_days(days)
     return f"{year:04d}-{month:02d}-{day:02d}"
 
 
-def _time_text(value: int, data_type: TimeType) -> str:
-    millis = value * 1000 // UNITS_PER_SECOND[data_type.unit]
+def _time_text(value: int, data_type: t.TimeType) -> str:
+    millis = value * 1000 // t.UNITS_PER_SECOND[data_type.unit]
     seconds, milli_of_second = divmod(millis, 1000)
     minutes, second = divmod(seconds, 60)
     return f"{minutes // 60:02d}-{minutes % 60:02d}-{second:02d}_{milli_of_second:03d}"
 
 
-def _timestamp_text(value: int, data_type: TimestampFamily) -> str:
-    per_second = UNITS_PER_SECOND[data_type.unit]
+def _timestamp_text(value: int, data_type: t.TimestampFamily) -> str:
+    per_second = t.UNITS_PER_SECOND[data_type.unit]
     if per_second == 1 and abs(value) > _LONG_MAX // 1000:
         raise InvalidValueError(
             f"The {data_type} value {value} does not fit the 64-bit milliseconds of Fluss's rows.",
@@ -172,14 +161,14 @@ def _timestamp_text(value: int, data_type: TimestampFamily) -> str:
 # --- reading ----------------------------------------------------------------------------------
 
 
-def _read_boolean(text: str, data_type: DataType) -> bool:
+def _read_boolean(text: str, data_type: t.DataType) -> bool:
     lowered = text.lower()
     if lowered not in {"true", "false"}:
         _refuse(text, data_type, "it is true or false")
     return lowered == "true"
 
 
-def _read_integer(text: str, data_type: IntegerFamily) -> int:
+def _read_integer(text: str, data_type: t.IntegerFamily) -> int:
     bits = data_type.bits
     # 20 characters hold every integer; Python refuses longer ones, but only after some thousand.
     if len(text) > 20 or not _INTEGER.fullmatch(text):
@@ -190,22 +179,22 @@ def _read_integer(text: str, data_type: IntegerFamily) -> int:
     return value
 
 
-def _read_bytes(text: str, data_type: BinaryFamily) -> bytes:
+def _read_bytes(text: str, data_type: t.BinaryFamily) -> bytes:
     if not _HEX.fullmatch(text):
         _refuse(text, data_type, "it is pairs of hexadecimal digits")
     value = bytes.fromhex(text)
-    if isinstance(data_type, BinaryType) and len(value) != data_type.length:
+    if isinstance(data_type, t.BinaryType) and len(value) != data_type.length:
         _refuse(text, data_type, f"it has {data_type.length} bytes, not {len(value)}")
     return value
 
 
-def _read_float(text: str, data_type: FloatFamily) -> float:
+def _read_float(text: str, data_type: t.FloatFamily) -> float:
     if text in _SPECIAL_FLOATS:
         return _SPECIAL_FLOATS[text]
     if not _NUMBER.fullmatch(text):
         _refuse(text, data_type, "it is a number with '_' for the point")
     number = text.replace("_", ".")
-    return float(number) if isinstance(data_type, DoubleType) else _nearest_float32(number)
+    return float(number) if isinstance(data_type, t.DoubleType) else _nearest_float32(number)
 
 
 def _nearest_float32(number: str) -> float:
@@ -221,7 +210,7 @@ def _nearest_float32(number: str) -> float:
     return nearest if exact == Fraction(double) else (low if exact < Fraction(double) else high)
 
 
-def _read_date(text: str, data_type: DataType) -> int:
+def _read_date(text: str, data_type: t.DataType) -> int:
     found = _DATE.fullmatch(text)
     if found is None:
         _refuse(text, data_type, "it is yyyy-MM-dd")
@@ -231,7 +220,7 @@ def _read_date(text: str, data_type: DataType) -> int:
     return days
 
 
-def _read_time(text: str, data_type: TimeType) -> int:
+def _read_time(text: str, data_type: t.TimeType) -> int:
     found = _TIME.fullmatch(text)
     if found is None:
         _refuse(text, data_type, "it is HH-mm-ss_SSS")
@@ -241,10 +230,10 @@ def _read_time(text: str, data_type: TimeType) -> int:
     total = ((hours * 60 + minutes) * 60 + seconds) * 1000 + millis
     if total >= 1 << 31:
         _refuse(text, data_type, "it does not fit 32 bits of milliseconds")
-    return total * UNITS_PER_SECOND[data_type.unit] // 1000
+    return total * t.UNITS_PER_SECOND[data_type.unit] // 1000
 
 
-def _read_timestamp(text: str, data_type: TimestampFamily) -> int:
+def _read_timestamp(text: str, data_type: t.TimestampFamily) -> int:
     found = _TIMESTAMP.fullmatch(text)
     if found is None:
         _refuse(text, data_type, "it is yyyy-MM-dd-HH-mm-ss_ and a fraction")
@@ -263,19 +252,19 @@ def _read_timestamp(text: str, data_type: TimestampFamily) -> int:
 
 def _in_unit(nanos: int, unit: str) -> int:
     if unit != "s":
-        return nanos // (_NANOS_PER_SECOND // UNITS_PER_SECOND[unit])
+        return nanos // (_NANOS_PER_SECOND // t.UNITS_PER_SECOND[unit])
     # From milliseconds to seconds Fluss divides as Java does, toward zero.
     millis = nanos // _NANOS_PER_MILLI
     return millis // 1000 if millis >= 0 else -(-millis // 1000)
 
 
-def _days(text: str, data_type: DataType, year: int, month: int, day: int) -> int:
+def _days(text: str, data_type: t.DataType, year: int, month: int, day: int) -> int:
     if not is_civil(year, month, day):
         _refuse(text, data_type, "the calendar has no such day")
     return days_from_civil(year, month, day)
 
 
-def _refuse(text: str, data_type: DataType, why: str) -> NoReturn:
+def _refuse(text: str, data_type: t.DataType, why: str) -> NoReturn:
     shown = text if len(text) <= 40 else f"{text[:40]}…"
     raise InvalidValueError(
         f"{shown!r} is no partition value of a {data_type} column: {why}.",

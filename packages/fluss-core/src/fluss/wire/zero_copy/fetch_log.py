@@ -36,13 +36,19 @@ class RemoteLogFetchInfo:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class FetchedBucket:
-    """The answer for one bucket."""
+class BucketAnswer:
+    """The fields with which the answer for every bucket begins."""
 
     partition_id: Annotated[int | None, 1, INT64] = None
     bucket_id: Annotated[int, 2, INT32]
     error_code: Annotated[int | None, 3, INT32] = None
     error_message: Annotated[str | None, 4, STRING] = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FetchedBucket(BucketAnswer):
+    """The answer for one bucket."""
+
     high_watermark: Annotated[int | None, 5, INT64] = None
     log_start_offset: Annotated[int | None, 6, INT64] = None
     remote_log_fetch_info: Annotated[RemoteLogFetchInfo | None, 7, Nested(RemoteLogFetchInfo)] = (

@@ -17,6 +17,7 @@ from fluss.wire.field_codecs import (
     VALUES,
 )
 from fluss.wire.message_layout import Layout, NestedList
+from fluss.wire.zero_copy.fetch_log import BucketAnswer
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -42,13 +43,9 @@ class LookupRequest:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class LookedUpBucket:
+class LookedUpBucket(BucketAnswer):
     """The values of the keys of one bucket, in the order of the request; None for a missing key."""
 
-    partition_id: Annotated[int | None, 1, INT64] = None
-    bucket_id: Annotated[int, 2, INT32]
-    error_code: Annotated[int | None, 3, INT32] = None
-    error_message: Annotated[str | None, 4, STRING] = None
     values: Annotated[tuple[Buffer | None, ...], 5, VALUES] = ()
     original_partition_name: Annotated[str | None, 6, STRING] = None
 
@@ -61,17 +58,13 @@ class LookupResponse:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class LookedUpRanges:
+class LookedUpRanges(BucketAnswer):
     """The same as `LookedUpBucket`, for many keys: only where the values are in the answer.
 
     Attributes:
         ranges: Start and stop of each value, one after the other; -1 and -1 for a missing key.
     """
 
-    partition_id: Annotated[int | None, 1, INT64] = None
-    bucket_id: Annotated[int, 2, INT32]
-    error_code: Annotated[int | None, 3, INT32] = None
-    error_message: Annotated[str | None, 4, STRING] = None
     ranges: Annotated[tuple[int, ...], 5, VALUE_RANGES] = ()
     original_partition_name: Annotated[str | None, 6, STRING] = None
 
@@ -102,13 +95,9 @@ class PrefixLookupRequest:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class PrefixLookedUpBucket:
+class PrefixLookedUpBucket(BucketAnswer):
     """All values of each key prefix of one bucket, in the order of the request."""
 
-    partition_id: Annotated[int | None, 1, INT64] = None
-    bucket_id: Annotated[int, 2, INT32]
-    error_code: Annotated[int | None, 3, INT32] = None
-    error_message: Annotated[str | None, 4, STRING] = None
     value_lists: Annotated[tuple[tuple[Buffer, ...], ...], 5, VALUE_LISTS] = ()
 
 
