@@ -104,20 +104,16 @@ def offset_spec(
             hint="leave one of them out",
         )
     asked = spec if spec is not None else offset_type
-    if isinstance(asked, OffsetSpec):
-        if timestamp is not None:
-            raise InvalidValueError(f"{asked!r} and timestamp={timestamp!r} are both given.")
-        return asked
     if isinstance(asked, str):
         return _of_type(asked, timestamp)
-    if asked is None:
-        if timestamp is None:
-            raise InvalidValueError(
-                "No offset is given.", hint="pass OffsetSpec.latest(), for example"
-            )
-        return OffsetSpec.timestamp(_milliseconds(timestamp))
-    if timestamp is not None:
+    if asked is not None and timestamp is not None:
         raise InvalidValueError(f"{asked!r} and timestamp={timestamp!r} are both given.")
+    if isinstance(asked, OffsetSpec):
+        return asked
+    if asked is None and timestamp is None:
+        raise InvalidValueError("No offset is given.", hint="pass OffsetSpec.latest(), for example")
+    if asked is None:
+        return OffsetSpec.timestamp(_milliseconds(timestamp))
     if asked == EARLIEST_OFFSET:
         return OffsetSpec.Earliest
     if asked == LATEST_OFFSET:

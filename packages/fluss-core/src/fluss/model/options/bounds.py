@@ -258,9 +258,8 @@ def _of_mapping(offsets: Mapping[Any, Any], name: str) -> Bound:
                 place = (None, key)
             case _:
                 raise _refused({key: offset}, name)
-        if isinstance(offset, bool) or not isinstance(offset, int):
-            raise _refused({key: offset}, name)
-        if not EARLIEST_OFFSET <= offset <= OFFSET_MAX:
+        is_whole = isinstance(offset, int) and not isinstance(offset, bool)
+        if not is_whole or not EARLIEST_OFFSET <= offset <= OFFSET_MAX:
             raise _refused({key: offset}, name)
         places[place] = offset
     return Bound(kind=BoundKind.OFFSETS, offsets=tuple(places.items()))

@@ -168,22 +168,18 @@ def _predicate(value: Any, name: str) -> Any:
     )
 
 
-def _rows(value: Any, name: str) -> int:
-    number = _number(value)
-    if number is None or not 0 <= number <= ROWS_MAX:
-        raise InvalidValueError(
-            f"{name}={value!r} is not a number of rows from 0 on.", option=name, value=value
-        )
-    return number
+def _whole(low: int, high: int, what: str) -> Callable[[Any, str], int]:
+    def parse(value: Any, name: str) -> int:
+        number = _number(value)
+        if number is None or not low <= number <= high:
+            raise InvalidValueError(f"{name}={value!r} is not {what}.", option=name, value=value)
+        return number
+
+    return parse
 
 
-def _parallel(value: Any, name: str) -> int:
-    number = _number(value)
-    if number is None or not 1 <= number <= PARALLEL_MAX:
-        raise InvalidValueError(
-            f"{name}={value!r} is not a number from 1 to {PARALLEL_MAX}.", option=name
-        )
-    return number
+_rows = _whole(0, ROWS_MAX, "a number of rows from 0 on")
+_parallel = _whole(1, PARALLEL_MAX, f"a number from 1 to {PARALLEL_MAX}")
 
 
 def _number(value: Any) -> int | None:

@@ -7,7 +7,7 @@ These rules hold for every schema, old or new. Further rules for new tables are 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass, replace
 
 from fluss.errors import InvalidSchemaError
@@ -100,11 +100,8 @@ def _check_nested_names(data_type: DataType) -> None:
 
 def _check_primary_key(columns: Sequence[Column], keys: Sequence[str]) -> None:
     by_name = {each.name: each for each in columns}
-    for index, key in enumerate(keys):
-        if key not in by_name:
-            raise no_such_column(key, by_name, "The primary key names")
-        if key in keys[:index]:
-            raise InvalidSchemaError(f"The primary key names the column {key!r} twice.", column=key)
+    check_named_once(by_name, keys, "The primary key names")
+    for key in keys:
         column = by_name[key]
         if column.data_type.is_nested:
             raise InvalidSchemaError(
@@ -150,6 +147,15 @@ def _check_auto_increment(
             f"The column {name!r} is {data_type}; only INT and BIGINT can be counted up.",
             column=name,
         )
+
+
+def check_named_once(known: Collection[str], keys: Sequence[str], what: str) -> None:
+    """Refuse keys that are no columns, and columns that are named twice."""
+    for index, key in enumerate(keys):
+        if key not in known:
+            raise no_such_column(key, known, what)
+        if key in keys[:index]:
+            raise InvalidSchemaError(f"{what} {key!r} twice.", column=key)
 
 
 def no_such_column(

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from fluss.errors import InvalidSchemaError
 from fluss.model.schema.schema import Schema
-from fluss.model.schema.schema_rules import no_such_column
+from fluss.model.schema.schema_rules import check_named_once
 from fluss.model.types.data_type import ArrayType, DecimalType, MapType, RowType
 
 BUCKETS_MAX = 2**31 - 1
@@ -19,7 +19,7 @@ def physical_primary_keys(schema: Schema, partition_keys: Sequence[str]) -> tupl
 
 def checked_partition_keys(schema: Schema, keys: tuple[str, ...]) -> tuple[str, ...]:
     """Return the partition keys if this schema can be partitioned by them."""
-    _check_named_once(schema, keys, "The partition keys name")
+    check_named_once(schema.column_names, keys, "The partition keys name")
     for key in keys:
         if schema.has_primary_key and key not in schema.primary_keys:
             raise InvalidSchemaError(
@@ -59,7 +59,7 @@ def checked_bucket_keys(
             "none is left to tell rows apart.",
             hint="add a column to the primary key that is not a partition key",
         )
-    _check_named_once(schema, keys, "The bucket keys name")
+    check_named_once(schema.column_names, keys, "The bucket keys name")
     for key in keys:
         if key in partition_keys:
             raise InvalidSchemaError(
@@ -80,11 +80,3 @@ def checked_bucket_keys(
                 column=key,
             )
     return keys or physical
-
-
-def _check_named_once(schema: Schema, keys: tuple[str, ...], what: str) -> None:
-    for index, key in enumerate(keys):
-        if key not in schema.column_names:
-            raise no_such_column(key, schema.column_names, what)
-        if key in keys[:index]:
-            raise InvalidSchemaError(f"{what} {key!r} twice.", column=key)

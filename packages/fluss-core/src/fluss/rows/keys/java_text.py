@@ -58,8 +58,7 @@ def decimal_text(unscaled: int, scale: int) -> str:
 
 def local_date_time_text(millis: int, nano_of_milli: int) -> str:
     """What `LocalDateTime.toString` gives: seconds and fraction only where they are not zero."""
-    days, milli_of_day = divmod(millis, MILLIS_PER_DAY)
-    date, minutes, seconds, nanos = _split(days, milli_of_day, nano_of_milli)
+    date, minutes, seconds, nanos = _split(millis, nano_of_milli)
     if not seconds and not nanos:
         return f"{date}T{minutes}"
     return f"{date}T{minutes}:{seconds:02d}{_fraction(nanos)}"
@@ -67,12 +66,12 @@ def local_date_time_text(millis: int, nano_of_milli: int) -> str:
 
 def instant_text(millis: int, nano_of_milli: int) -> str:
     """What `Instant.toString` gives: always with seconds, in UTC, with a final Z."""
-    days, milli_of_day = divmod(millis, MILLIS_PER_DAY)
-    date, minutes, seconds, nanos = _split(days, milli_of_day, nano_of_milli)
+    date, minutes, seconds, nanos = _split(millis, nano_of_milli)
     return f"{date}T{minutes}:{seconds:02d}{_fraction(nanos)}Z"
 
 
-def _split(days: int, milli_of_day: int, nano_of_milli: int) -> tuple[str, str, int, int]:
+def _split(millis: int, nano_of_milli: int) -> tuple[str, str, int, int]:
+    days, milli_of_day = divmod(millis, MILLIS_PER_DAY)
     second_of_day, milli_of_second = divmod(milli_of_day, 1000)
     minute_of_day, seconds = divmod(second_of_day, 60)
     minutes = f"{minute_of_day // 60:02d}:{minute_of_day % 60:02d}"
