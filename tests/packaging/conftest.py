@@ -87,9 +87,9 @@ class Environment:
             check=False,
         )
 
-    def python(self, program):
+    def python(self, program, *, warnings="error"):
         """Run a program, and return what it printed."""
-        done = self.run(str(self.bin / "python"), "-W", "error", "-c", program)
+        done = self.run(str(self.bin / "python"), "-W", warnings, "-c", program)
         assert done.returncode == 0, done.stdout + done.stderr
         return done.stdout
 

@@ -6,6 +6,7 @@ it gets its door, and the hint is rendered for that door. Calls that succeed cos
 
 from __future__ import annotations
 
+import difflib
 import functools
 import inspect
 from collections.abc import Callable, Generator
@@ -68,8 +69,29 @@ def _marked(function: Any, door: Door) -> Any:
     def call(*args: Any, **named: Any) -> Any:
         try:
             return function(*args, **named)
+        except TypeError:
+            _refuse_unknown(function, named)
+            raise
         except FlussError as error:
             error.add_context(door=door)
             raise
 
     return call
+
+
+def _refuse_unknown(function: Any, named: dict[str, Any]) -> None:
+    """Refuse an argument that a function does not have, and name the nearest one.
+
+    Raises:
+        TypeError: There is such an argument.
+    """
+    known = inspect.signature(function).parameters
+    if any(each.kind is inspect.Parameter.VAR_KEYWORD for each in known.values()):
+        return
+    for name in named:
+        if name not in known:
+            nearest = difflib.get_close_matches(name, known, 1)
+            advice = f"did you mean {nearest[0]!r}?" if nearest else f"it has {', '.join(known)}."
+            raise TypeError(
+                f"{function.__qualname__}() has no argument {name!r}; {advice}"
+            ) from None

@@ -12,11 +12,11 @@ Errors are picklable, because engines send them between processes.
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any, ClassVar, Final, Self
 
 from fluss.error_codes import ErrorCode
-from fluss.hints import Door, FrameKind, Hint, render
+from fluss.hints import Door, FrameKind, Hint, HintKey, render
 
 CLIENT_ERROR_CODE = int(ErrorCode.CLIENT_ERROR)
 
@@ -432,6 +432,16 @@ _CLASS_OF_CODE |= {
 }
 
 
+# What to do after an answer with one of these codes, unless the caller knows more.
+_REMEDIES: Final[Mapping[ErrorCode, HintKey]] = {
+    ErrorCode.AUTHENTICATE_EXCEPTION: HintKey.LOG_IN,
+    ErrorCode.DATABASE_ALREADY_EXIST: HintKey.IGNORE_EXISTING,
+    ErrorCode.TABLE_ALREADY_EXIST: HintKey.IGNORE_EXISTING,
+    ErrorCode.PARTITION_ALREADY_EXISTS: HintKey.IGNORE_EXISTING,
+    ErrorCode.DATABASE_NOT_EMPTY: HintKey.DROP_WITH_TABLES,
+}
+
+
 def error_from_code(code: int, message: str | None = None, **facts: Any) -> FlussError:
     """Make the error for an error response of a server.
 
@@ -445,6 +455,8 @@ def error_from_code(code: int, message: str | None = None, **facts: Any) -> Flus
     known = _known(code)
     if known is ErrorCode.UNKNOWN_SERVER_ERROR and code != known:
         facts["server_code"] = code
+    if known in _REMEDIES:
+        facts.setdefault("hint", Hint(_REMEDIES[known]))
     sentence, trace = _split_trace(message or "")
     is_unfinished = known is ErrorCode.UNKNOWN_SERVER_ERROR and _EMPTY_NODE in sentence
     error_class = RetriableServerError if is_unfinished else _class_of(known)

@@ -134,6 +134,37 @@ class HintKey(Enum):
         Door.SPARK: "Leave operation out, or set option('operation', 'append').",
         Door.CLI: "`fluss insert {table} ...` and `fluss import {table} FILE` append.",
     }
+    NO_KEY_TO_DELETE_BY = _everywhere(
+        "only tables with a primary key lose single rows; old rows of a log go by 'table.log.ttl'"
+    )
+    NO_KEY_YET = {
+        Door.CLIENT: "give the schema a primary key",
+        Door.SESSION: "create the table with primary_key=['id'], for example",
+        Door.SPARK: "create it with option('primaryKey', 'id'), for example",
+        Door.CLI: "create it with --primary-key id, for example",
+    }
+    IGNORE_EXISTING = {
+        Door.CLIENT: "ignore_if_exists=True leaves it as it is",
+        Door.SESSION: "ignore_if_exists=True leaves it as it is",
+        Door.SPARK: "ignore_if_exists=True leaves it as it is",
+        Door.CLI: "--if-not-exists leaves it as it is",
+    }
+    DROP_WITH_TABLES = {
+        Door.CLIENT: "cascade=True drops its tables as well",
+        Door.SESSION: "cascade=True drops its tables as well",
+        Door.SPARK: "cascade=True drops its tables as well",
+        Door.CLI: "--cascade drops the tables in it as well",
+    }
+    LOG_IN = {
+        Door.CLIENT: "This server requires a login: set 'security.sasl.username' and "
+        "'security.sasl.password'.",
+        Door.SESSION: "This server requires a login: fluss.connect('fluss://user@host:port'), with "
+        "FLUSS_SASL_PASSWORD in the environment, or password=.",
+        Door.SPARK: "This server requires a login: option('security.sasl.username', 'ali'), and "
+        "FLUSS_SASL_PASSWORD in the environment.",
+        Door.CLI: "This server requires a login: --url fluss://user@host:port, with "
+        "FLUSS_SASL_PASSWORD in the environment, or a profile.",
+    }
     CHANGELOG_OR_AS_OF = {
         Door.CLIENT: "use {mode:changelog} for its changes, or {as_of} for an earlier state",
         Door.SESSION: "use {mode:changelog} for its changes, or {as_of} for an earlier state",

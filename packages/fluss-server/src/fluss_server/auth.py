@@ -48,7 +48,7 @@ class ConnectionAuth:
         if not self._exchange.is_complete and api_key not in _BEFORE_LOGIN:
             raise request_error(
                 ErrorCode.AUTHENTICATE_EXCEPTION,
-                "The connection has not with_defaults authentication yet. This may be caused by a "
+                "The connection has not completed authentication yet. This may be caused by a "
                 "missing or incorrect configuration of 'client.security.protocol' on the client "
                 "side.",
             )

@@ -13,12 +13,9 @@ from fluss.cli.confirming import YesOption, confirm
 from fluss.cli.global_options import GlobalOptions, is_url
 from fluss.cli.scan_arguments import NameArgument, names_of
 from fluss.errors import (
-    DatabaseAlreadyExistsError,
-    DatabaseNotEmptyError,
     DatabaseNotFoundError,
     InvalidSchemaError,
     InvalidValueError,
-    TableAlreadyExistsError,
 )
 
 if TYPE_CHECKING:
@@ -28,7 +25,6 @@ if TYPE_CHECKING:
 
 _SCHEMA_BYTES_MAX: Final = 1 << 20
 
-_IF_NOT_EXISTS: Final = "--if-not-exists leaves it as it is"
 
 _SetOption = Annotated[
     list[str] | None,
@@ -115,15 +111,12 @@ def create(
             return
         if any(each is not None for each in facts.values()):
             raise typer.BadParameter(f"{path} is a database; a table is named database.table")
-        try:
-            session.create_database(
-                path,
-                comment=comment,
-                properties=_pairs(properties),
-                ignore_if_exists=if_not_exists,
-            )
-        except DatabaseAlreadyExistsError as error:
-            raise error.with_context(hint=_IF_NOT_EXISTS) from None
+        session.create_database(
+            path,
+            comment=comment,
+            properties=_pairs(properties),
+            ignore_if_exists=if_not_exists,
+        )
     cluster.report(f"created database {path}")
 
 
@@ -285,8 +278,6 @@ def _create_table(
             properties={**copied, **properties} or None,
             ignore_if_exists=if_not_exists,
         )
-    except TableAlreadyExistsError as error:
-        raise error.with_context(hint=_IF_NOT_EXISTS) from None
     except DatabaseNotFoundError as error:
         database = session.path_of(path).database_name
         raise error.with_context(
@@ -295,10 +286,7 @@ def _create_table(
 
 
 def _drop_database(session: Session, name: str, *, cascade: bool, if_exists: bool) -> None:
-    try:
-        session.drop_database(name, ignore_if_not_exists=if_exists, cascade=cascade)
-    except DatabaseNotEmptyError as error:
-        raise error.with_context(hint="--cascade drops the tables in it as well") from None
+    session.drop_database(name, ignore_if_not_exists=if_exists, cascade=cascade)
 
 
 def _check_there(session: Session, name: str, *, if_exists: bool) -> None:

@@ -98,7 +98,8 @@ async def _connect(
 
 def _unreachable(address: Address, error: OSError) -> ConnectError:
     if isinstance(error, ConnectionRefusedError):
-        reason, hint = "connection refused", "Is a Fluss server running there?"
+        reason = "connection refused"
+        hint = "Is a Fluss server running there? `fluss server` starts one on this machine."
     elif isinstance(error, socket.gaierror):
         reason = "the name is not known here"
         hint = (

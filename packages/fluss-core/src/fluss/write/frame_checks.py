@@ -12,7 +12,7 @@ from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import chain
-from typing import Any, Literal
+from typing import Any, Final, Literal
 
 import numpy as np
 import pyarrow as pa
@@ -40,6 +40,7 @@ from fluss.write.write_targets import (
 )
 
 Mode = Literal["append", "upsert", "delete", "update"]
+_DONE: Final = {"upsert": "replaced", "delete": "deleted", "update": "updated"}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -231,7 +232,7 @@ def _check_mode(info: TableInfo, mode: Mode, columns: Sequence[str] | None) -> N
     if mode == "append":
         check_appends(info)
     else:
-        check_upserts(info)
+        check_upserts(info, done=_DONE[mode])
     if mode == "delete":
         check_row_deletes(info)
         check_deletes(info)

@@ -101,7 +101,7 @@ def read_arrow(data: Any, read: Callable[[], Any]) -> Any:
         return read()
     except (pa.ArrowInvalid, pa.ArrowTypeError, pa.ArrowNotImplementedError) as error:
         raise InvalidValueError(
-            f"The {type(data).__name__} cannot be read as Arrow: {error}",
+            f"The {type(data).__name__} cannot be read as Arrow: {'; '.join(map(str, error.args))}",
             hint="A column of objects must hold one kind of values.",
         ) from error
 

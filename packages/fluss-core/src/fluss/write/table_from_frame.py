@@ -20,6 +20,7 @@ from fluss.model.tables.table_info import TableInfo
 from fluss.model.types.arrow_to_type import from_arrow_schema
 from fluss.model.types.given_types import columns_if_given, is_type
 from fluss.write.tabular import frame_of
+from fluss.write.write_targets import NO_TABLE_YET
 
 
 def schema_of_frame(
@@ -128,7 +129,7 @@ def info_of(descriptor: TableDescriptor, path: TablePath) -> TableInfo:
     """The facts of a table before it is created, as far as writers need them."""
     return TableInfo(
         table_path=path,
-        table_id=-1,
+        table_id=NO_TABLE_YET,
         schema_id=-1,
         schema=descriptor.schema,
         bucket_keys=descriptor.bucket_keys,

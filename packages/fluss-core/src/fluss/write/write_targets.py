@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Final
 
 import pyarrow as pa
 
@@ -14,6 +15,10 @@ from fluss.records.arrow.batch_layout import BatchLayout
 from fluss.records.arrow.numpy_arrays import to_numpy
 from fluss.rows.buffers.columns import BoolArray
 
+# The id of a table that is checked before it is created.
+NO_TABLE_YET: Final = -1
+_WITHOUT_KEY: Final = {"deleted": HintKey.NO_KEY_TO_DELETE_BY}
+
 
 def check_appends(table: TableInfo) -> None:
     """Refuse a table whose rows are not appended."""
@@ -22,11 +27,20 @@ def check_appends(table: TableInfo) -> None:
         raise _unsupported(table, "has a primary key; rows are not appended to it.", hint)
 
 
-def check_upserts(table: TableInfo) -> None:
-    """Refuse a table whose rows have no key to replace them by."""
+def check_upserts(table: TableInfo, *, done: str = "replaced") -> None:
+    """Refuse a table whose rows have no key to find them by.
+
+    Args:
+        table: The table.
+        done: What the write does to the rows of a key: "replaced", "updated" or "deleted".
+    """
     if not table.has_primary_key():
-        hint = Hint(HintKey.APPEND_INSTEAD, table=str(table.table_path))
-        raise _unsupported(table, "has no primary key; its rows cannot be replaced.", hint)
+        is_new = table.table_id == NO_TABLE_YET
+        key = HintKey.NO_KEY_YET if is_new else _WITHOUT_KEY.get(done, HintKey.APPEND_INSTEAD)
+        facts = {"table": str(table.table_path)} if key is HintKey.APPEND_INSTEAD else {}
+        raise _unsupported(
+            table, f"has no primary key; its rows cannot be {done}.", Hint(key, **facts)
+        )
 
 
 def check_target_columns(table: TableInfo, columns: Sequence[int] | None) -> tuple[int, ...]:
