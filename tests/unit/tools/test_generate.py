@@ -22,7 +22,8 @@ def test_a_file_that_is_out_of_date_is_named_with_its_differences(monkeypatch, t
     stale.write_text("one\ntwo\nthree\n")
     monkeypatch.setattr(generate, "ROOT", tmp_path)
     monkeypatch.setattr(generate, "generate_messages", dict)
-    monkeypatch.setattr(generate, "generate_options_page", dict)
+    monkeypatch.setattr(generate, "generate_docs", dict)
+    monkeypatch.setattr(generate, "generate_scan_arguments", dict)
     monkeypatch.setattr(generate, "generate_error_codes", lambda: {stale: "one\n2\nthree\n"})
     assert generate.main(["--check"]) == 1
     assert stale.read_text() == "one\ntwo\nthree\n", "a check writes nothing"
@@ -38,7 +39,8 @@ def test_a_long_difference_is_cut(monkeypatch, tmp_path, capsys):
     missing = tmp_path / "missing.py"
     monkeypatch.setattr(generate, "ROOT", tmp_path)
     monkeypatch.setattr(generate, "generate_messages", dict)
-    monkeypatch.setattr(generate, "generate_options_page", dict)
+    monkeypatch.setattr(generate, "generate_docs", dict)
+    monkeypatch.setattr(generate, "generate_scan_arguments", dict)
     monkeypatch.setattr(generate, "generate_error_codes", lambda: {missing: "line\n" * 1000})
     assert generate.main(["--check"]) == 1
     assert capsys.readouterr().out.count("+line") == generate.DIFF_LINES_MAX
