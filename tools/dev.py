@@ -7,8 +7,8 @@ Java, the tests that need it are skipped with the remedy.
 
 from __future__ import annotations
 
-import contextlib
 import os
+import signal
 import subprocess
 import sys
 from collections.abc import Callable, Mapping, Sequence
@@ -177,12 +177,15 @@ def _tool(name: str, *words: str) -> int:
 
 def _run(words: Sequence[str], *, environment: Mapping[str, str] | None = None) -> int:
     print(f"+ {' '.join(_short(word) for word in words)}", file=sys.stderr, flush=True)
-    with subprocess.Popen(words, cwd=ROOT, env=environment) as child:
-        while True:
-            # Ctrl-C reaches the child as well, which ends in its own way and reports the result.
-            with contextlib.suppress(KeyboardInterrupt):
-                code = child.wait()
-                return code if code >= 0 else SIGNAL_CODE - code
+    before = signal.getsignal(signal.SIGINT)
+    if before is not signal.SIG_IGN:
+        # Ctrl-C reaches the child as well, which ends in its own way and reports the result.
+        signal.signal(signal.SIGINT, lambda *_: None)
+    try:
+        code = subprocess.run(words, cwd=ROOT, env=environment, check=False).returncode
+    finally:
+        signal.signal(signal.SIGINT, before)
+    return code if code >= 0 else SIGNAL_CODE - code
 
 
 def _keeping_bytecode() -> dict[str, str]:

@@ -12,8 +12,8 @@ from tools import dev, test_plan
 # A program that reports after Ctrl-C, half a second later, and ends with a code of its own.
 SLOW_TO_END = """
 import sys, time
-print("ready", flush=True)
 try:
+    print("ready", flush=True)
     time.sleep(60)
 except KeyboardInterrupt:
     time.sleep(0.5)
