@@ -54,7 +54,11 @@ FIRST_MISTAKE = 7
 
 
 def pages():
-    found = [ROOT / "README.md", ROOT / "docs/README.md"]
+    found = [
+        ROOT / "README.md",
+        ROOT / "docs/README.md",
+        *sorted(ROOT.glob("packages/*/README.md")),
+    ]
     found += [page for folder in FOLDERS for page in sorted((ROOT / "docs" / folder).glob("*.md"))]
     return [page for page in found if name_of(page) not in LEFT_OUT]
 
