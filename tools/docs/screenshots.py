@@ -107,9 +107,32 @@ def _tail(environment: Mapping[str, str], url: str) -> str:
             return terminal.picture("fluss tail -f shop.orders")
 
 
+def _sql(environment: Mapping[str, str], url: str) -> str:
+    statements = {
+        "SHOW TABLES;": r"\(1 row",
+        "SELECT country, sum(amount) AS total FROM fluss.shop.orders GROUP BY ALL ORDER BY total;": (
+            r"\(3 rows"
+        ),
+        "INSERT INTO fluss.shop.orders VALUES (5, 'IN', 12.5);": "1 row appended",
+    }
+    with fluss.connect(url) as session:
+        session.create_database("shop")
+        rows = {"id": [1, 2, 3], "country": ["DE", "FR", "JP"], "amount": [39.75, 20.0, 7.0]}
+        session.append("shop.orders", rows, create=True)
+    with Terminal(["fluss", "sql"], columns=100, lines=24, environment=environment) as terminal:
+        terminal.wait_for("fluss> ")
+        for statement, answer in statements.items():
+            terminal.settle()
+            terminal.send(f"{statement}\r")
+            terminal.wait_for(answer)
+        terminal.settle()
+        return terminal.picture("fluss sql")
+
+
 TERMINALS: Final[Mapping[str, Callable[[Mapping[str, str], str], str]]] = {
     "terminal-demo": _demo,
     "terminal-tail": _tail,
+    "terminal-sql": _sql,
 }
 
 
