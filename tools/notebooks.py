@@ -83,16 +83,18 @@ def main(names: Sequence[str]) -> int:
 @contextlib.contextmanager
 def _own_folder() -> Iterator[str]:
     """Yield a working directory; Jupyter's own files are in it, too."""
-    before = os.environ.get("IPYTHONDIR")
     with tempfile.TemporaryDirectory(prefix="fluss-notebook-") as folder:
-        os.environ["IPYTHONDIR"] = str(Path(folder) / "ipython")
+        # Bars of progress appear where a machine is slow.
+        ours = {"IPYTHONDIR": str(Path(folder) / "ipython"), "FLUSS_PROGRESS": "off"}
+        before = {name: os.environ.get(name) for name in ours}
+        os.environ |= ours
         try:
             yield folder
         finally:
-            if before is None:
-                del os.environ["IPYTHONDIR"]
-            else:
-                os.environ["IPYTHONDIR"] = before
+            for name, value in before.items():
+                os.environ.pop(name)
+                if value is not None:
+                    os.environ[name] = value
 
 
 def _kept(outputs: Sequence[Any], name: str) -> Iterator[Any]:
