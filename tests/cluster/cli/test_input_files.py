@@ -13,7 +13,7 @@ import pyarrow as pa
 import pytest
 from pyarrow import dataset as ds, parquet as pq
 
-from fluss.cli.file_formats import FileFormat
+from fluss.cli.format_names import FileFormat
 from fluss.cli.input_files import input_files
 from fluss.cli.partitioned_folder import open_partitioned
 from fluss.errors import InvalidValueError

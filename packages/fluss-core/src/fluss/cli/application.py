@@ -144,7 +144,7 @@ ENTRIES: Final = (
         name="demo",
         summary="Run a small shop in Fluss, and query it in every engine.",
         section=Section.CLUSTER,
-        target="fluss.cli.demo:demo",
+        target="fluss.cli.demo_command:demo",
     ),
     CommandEntry(
         name="completion",

@@ -8,8 +8,9 @@ from typing import TYPE_CHECKING, Annotated, Any, Final
 
 import typer
 
+from fluss.cli.format_names import OutputFormat
 from fluss.cli.frame import group_of
-from fluss.cli.global_options import URL_VARIABLE, GlobalOptions, OutputFormat
+from fluss.cli.global_options import URL_VARIABLE, GlobalOptions
 
 if TYPE_CHECKING:
     from fluss.connection.config_sources import Resolved

@@ -19,7 +19,7 @@ from fluss.errors import (
 )
 
 if TYPE_CHECKING:
-    from fluss.cli.file_formats import FileFormat
+    from fluss.cli.format_names import FileFormat
     from fluss.model.schema.schema import Schema
     from fluss.session import Session
 

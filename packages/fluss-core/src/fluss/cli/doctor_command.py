@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING, Any, Final
 
 import typer
 
-from fluss.cli.global_options import GlobalOptions, OutputFormat
+from fluss.cli.format_names import OutputFormat
+from fluss.cli.global_options import GlobalOptions
 
 if TYPE_CHECKING:
     from fluss.admin.health import ClusterHealth, ServerHealth

@@ -2,6 +2,7 @@
 
 Files are streamed, so memory does not grow with their size. An import that ends early reports how
 many rows are in the table and how to continue; an export that ends early leaves nothing.
+Completion loads this file, so it imports no Arrow.
 """
 
 from __future__ import annotations
@@ -11,19 +12,12 @@ import logging
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, Final
 
-import pyarrow as pa
 import typer
 
-from fluss.cli.byte_sources import STANDARD
-from fluss.cli.file_formats import FileFormat, format_of, open_sink
+from fluss.cli.format_names import FileFormat
 from fluss.cli.global_options import GlobalOptions
-from fluss.cli.importing import ImportJob, ImportRequest, Observer
-from fluss.cli.input_files import input_files
-from fluss.cli.new_table import NewTable
-from fluss.cli.partitioned_folder import open_partitioned
-from fluss.cli.progress_bar import progress_bar
 from fluss.cli.scan_arguments import (
     ColumnsOption,
     EndOption,
@@ -36,9 +30,14 @@ from fluss.cli.scan_arguments import (
     scan_options_of,
 )
 from fluss.errors import FlussError, InvalidValueError
-from fluss.model.types.data_type import DataType
-from fluss.model.types.type_text import parse_type
 
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+    from fluss.cli.new_table import NewTable
+    from fluss.model.types.data_type import DataType
+
+_STANDARD: Final = "-"
 _REFUSED = 1
 _INTERRUPTED = 130
 _NO_SPACE = frozenset({errno.ENOSPC, errno.EDQUOT, errno.EFBIG})
@@ -95,17 +94,11 @@ def import_rows(
         fluss import shop.clicks 'clicks/**/*.json.gz'
         zcat orders.csv.gz | fluss import shop.orders - --file-format csv
     """
-    if not create and (primary_key or partition_by or buckets or types):
-        raise typer.BadParameter(
-            "--primary-key, --partition-by, --buckets and --type need --create"
-        )
-    new = NewTable(
-        may_create=create,
-        primary_key=_listed(primary_key),
-        partition_by=_listed(partition_by),
-        buckets=buckets,
-        types=_types(types or []),
-    )
+    from fluss.cli.importing import ImportJob, ImportRequest, Observer
+    from fluss.cli.input_files import input_files
+    from fluss.cli.progress_bar import progress_bar
+
+    new = _new_table(create, primary_key, partition_by, buckets, types or [])
     request = ImportRequest(
         words=files,
         files=input_files(files, file_format),
@@ -179,9 +172,11 @@ def export_rows(
         fluss export shop.orders orders --partition-by day,country
         fluss export shop.orders - --file-format csv | gzip > orders.csv.gz
     """
+    from fluss.cli.progress_bar import progress_bar
+
     options: GlobalOptions = context.obj
     by = _listed(partition_by)
-    if by and file == STANDARD:
+    if by and file == _STANDARD:
         raise typer.BadParameter("--partition-by writes a folder, and - is the standard output")
     with options.table(name) as table:
         scan = table.scan(
@@ -201,9 +196,34 @@ def export_rows(
     options.report(f"{count:,} rows read from {name}")
 
 
+def _new_table(
+    create: bool,  # noqa: FBT001 - a flag of the command
+    primary_key: str | None,
+    partition_by: str | None,
+    buckets: int | None,
+    types: Sequence[str],
+) -> NewTable:
+    from fluss.cli.new_table import NewTable
+
+    if not create and (primary_key or partition_by or buckets or types):
+        raise typer.BadParameter(
+            "--primary-key, --partition-by, --buckets and --type need --create"
+        )
+    return NewTable(
+        may_create=create,
+        primary_key=_listed(primary_key),
+        partition_by=_listed(partition_by),
+        buckets=buckets,
+        types=_types(types),
+    )
+
+
 def _opened(
     file: str, chosen: FileFormat | None, schema: pa.Schema, by: Sequence[str] | None
 ) -> Any:
+    from fluss.cli.file_formats import format_of, open_sink
+    from fluss.cli.partitioned_folder import open_partitioned
+
     if not by:
         return open_sink(file, format_of(file, chosen), schema)
     if chosen is None and Path(file).suffix:
@@ -217,14 +237,14 @@ def _opened(
 @contextmanager
 def _what_is_left(file: str, rows: Any) -> Iterator[None]:
     """Report how far an export came that ends early."""
-    left = "" if file == STANDARD else f"; nothing is left of {file}"
+    left = "" if file == _STANDARD else f"; nothing is left of {file}"
     try:
         yield
     except KeyboardInterrupt:
         typer.echo(f"\nfluss: interrupted\n  {rows():,} rows were read{left}", err=True)
         raise typer.Exit(_INTERRUPTED) from None
     except OSError as error:
-        if error.errno == errno.EPIPE or isinstance(error, FlussError) or file == STANDARD:
+        if error.errno == errno.EPIPE or isinstance(error, FlussError) or file == _STANDARD:
             raise
         is_begun = rows() or error.errno in _NO_SPACE
         so_far = f"; {rows():,} rows were read{left}" if is_begun else ""
@@ -249,6 +269,8 @@ def _listed(columns: str | None) -> list[str] | None:
 
 def _types(given: Sequence[str]) -> dict[str, DataType]:
     """Parse the values of `--type`."""
+    from fluss.model.types.type_text import parse_type
+
     found: dict[str, DataType] = {}
     for pair in given:
         name, sign, text = pair.rpartition("=")

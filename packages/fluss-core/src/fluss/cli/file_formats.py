@@ -10,7 +10,6 @@ import os
 import sys
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager, suppress
-from enum import StrEnum
 from pathlib import Path
 from types import TracebackType
 from typing import Any, BinaryIO, Final, Self
@@ -20,6 +19,7 @@ from pyarrow import ipc
 
 from fluss.cli.byte_sources import COMPRESSIONS, STANDARD
 from fluss.cli.cell_texts import csv_header, csv_lines, json_lines
+from fluss.cli.format_names import FileFormat
 from fluss.errors import InvalidValueError
 
 PART_BYTES: Final = 16 << 20
@@ -27,15 +27,6 @@ PART_BYTES: Final = 16 << 20
 GROUP_BYTES: Final = 64 << 20
 GROUP_ROWS: Final = 1_000_000
 Write = Callable[[pa.RecordBatch], None]
-
-
-class FileFormat(StrEnum):
-    """The format of a file of rows."""
-
-    PARQUET = "parquet"
-    CSV = "csv"
-    JSON = "json"
-    ARROW = "arrow"
 
 
 _SUFFIXES: Final = {

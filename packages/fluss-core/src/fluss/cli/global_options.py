@@ -13,11 +13,11 @@ import sys
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
-from enum import StrEnum
 from typing import TYPE_CHECKING, Annotated, Any, Final
 
 import typer
 
+from fluss.cli.format_names import OutputFormat
 from fluss.errors import ConfigError
 
 if TYPE_CHECKING:
@@ -26,15 +26,6 @@ if TYPE_CHECKING:
 URL_VARIABLE: Final = "FLUSS_URL"
 PROGRESS_VARIABLE: Final = "FLUSS_PROGRESS"
 _PASSWORD: Final = "security.sasl.password"  # noqa: S105 - the name of the option
-
-
-class OutputFormat(StrEnum):
-    """How rows are written."""
-
-    TABLE = "table"
-    JSON = "json"
-    CSV = "csv"
-    ARROW = "arrow"
 
 
 @dataclass(slots=True, kw_only=True)

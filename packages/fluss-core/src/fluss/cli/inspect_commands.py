@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING, Annotated, Any, Final, TypeVar
 
 import typer
 
-from fluss.cli.global_options import GlobalOptions, OutputFormat, is_url
+from fluss.cli.format_names import OutputFormat
+from fluss.cli.global_options import GlobalOptions, is_url
 from fluss.errors import DatabaseNotFoundError, InvalidNameError, TableNotFoundError
 
 if TYPE_CHECKING:

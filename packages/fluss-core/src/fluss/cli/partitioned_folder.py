@@ -22,7 +22,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from fluss.cli.cell_texts import texts_of
-from fluss.cli.file_formats import FileFormat, Write, open_file
+from fluss.cli.file_formats import Write, open_file
+from fluss.cli.format_names import FileFormat
 from fluss.cli.input_files import hive_part
 from fluss.errors import InvalidValueError, LimitExceededError
 from fluss.model.did_you_mean import did_you_mean

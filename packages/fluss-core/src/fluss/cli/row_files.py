@@ -25,7 +25,7 @@ from fluss.cli.csv_file import (
     line_of_record,
     sample_cells,
 )
-from fluss.cli.file_formats import FileFormat
+from fluss.cli.format_names import FileFormat
 from fluss.cli.inference import fields_of_json, type_of_texts
 from fluss.cli.json_file import LineError, json_batches, lines_in, parsed_lines
 from fluss.errors import InvalidValueError

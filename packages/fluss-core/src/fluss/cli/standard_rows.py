@@ -14,7 +14,7 @@ from typing import Final
 import pyarrow as pa
 
 from fluss.cli.byte_sources import STANDARD, ByteSource
-from fluss.cli.file_formats import FileFormat
+from fluss.cli.format_names import FileFormat
 from fluss.cli.json_file import LINE_BYTES_MAX, LineError, json_batches, parsed_lines
 from fluss.cli.row_files import RowFile
 from fluss.errors import InvalidValueError

@@ -216,7 +216,7 @@ def _write_all(
 def _standard(
     schema: pa.Schema, optional: set[str], *, csv: bool, partial: bool = False
 ) -> Iterable[pa.RecordBatch]:
-    from fluss.cli.file_formats import FileFormat
+    from fluss.cli.format_names import FileFormat
     from fluss.cli.standard_rows import standard_rows
 
     form = FileFormat.CSV if csv else FileFormat.JSON

@@ -17,9 +17,8 @@ import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Annotated, Final
+from typing import Final
 
-import typer
 from rich.console import Console
 
 from fluss.cli.demo.answer_table import print_answers, print_programs
@@ -34,43 +33,21 @@ from fluss.session import Session
 WIDTH_UNSEEN: Final = 80
 
 
-def demo(
-    context: typer.Context,
-    rounds: Annotated[
-        int | None,
-        typer.Option(
-            min=1, help="How many rounds to write. Default: until Ctrl-C on a screen, otherwise 20."
-        ),
-    ] = None,
-    data_dir: Annotated[
-        Path | None,
-        typer.Option(
-            help="Keep the shop in this directory. Default: a temporary one, which is removed."
-        ),
-    ] = None,
-    *,
-    keep: Annotated[
-        bool,
-        typer.Option(
-            "--keep", help="Leave the server running, and print the programs for a notebook."
-        ),
-    ] = False,
-) -> None:
-    """Run a small shop in Fluss, and query it in Polars, DuckDB and pandas.
+def run_demo(
+    cluster: GlobalOptions, *, rounds: int | None, data_dir: Path | None, keep: bool
+) -> bool:
+    """Run the demo, and return whether every engine was right.
 
-    It starts an embedded server in a temporary directory, or uses the cluster of `fluss --url` or
-    `fluss --profile`. It creates a database of its own (fluss_demo, or fluss_demo_2 and so on where
-    that exists), writes only there, and drops only that database at the end. With --data-dir the
-    shop stays on disk; with --keep the server, or the database on a cluster, stays as well.
+    Args:
+        cluster: The cluster that options name, if any.
+        rounds: How many rounds to write; None until Ctrl-C, or for a number that suits a pipe.
+        data_dir: Where the data of its server stay; None for a temporary folder.
+        keep: Whether the server is left running.
     """
-    cluster: GlobalOptions = context.obj
-    if cluster.is_given and data_dir is not None:
-        raise typer.BadParameter("--data-dir starts a server, and --url or --profile names another")
     width = None if sys.stdout.isatty() else WIDTH_UNSEEN
     console = Console(width=width, highlight=False, markup=False)
     with end_cleanly():
-        if not _run(cluster, console, rounds=rounds, data_dir=data_dir, keep=keep):
-            raise typer.Exit(1)
+        return _run(cluster, console, rounds=rounds, data_dir=data_dir, keep=keep)
 
 
 def _run(
