@@ -14,8 +14,8 @@ from fluss.model.paths import TablePath
 from fluss.model.schema.schema import Schema
 from fluss.model.tables.descriptor import TableDescriptor
 from fluss.model.tables.table_options import ArrowCompression, KvFormat
-from fluss.model.types.data_type import IntType, RowType, StringType
-from fluss.model.types.factory import DataField, DataTypes
+from fluss.model.types.data_type import DataField, IntType, RowType, StringType
+from fluss.model.types.factory import DataTypes
 from fluss.records.arrow.batch_layout import BatchLayout
 from fluss.records.arrow.compression import BodyCodec
 from fluss.records.kv.kv_batch import kv_body, write_kv_batch
