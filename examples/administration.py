@@ -24,7 +24,7 @@ SERVERS = sys.argv[1] if len(sys.argv) > 1 else "127.0.0.1:9123"
 DATABASE = "example_admin"
 
 
-async def main():
+async def main() -> None:
     config = fluss.Config({"bootstrap.servers": SERVERS})
     with await fluss.FlussConnection.create(config) as conn:
         admin = await conn.get_admin()

@@ -18,7 +18,7 @@ with fluss.connect(f"fluss://{SERVERS}") as session:
     session.create_database("example_follow", ignore_if_exists=True)
     table = session.create_table(TABLE, {"writer": ["a"], "number": [0]}, buckets=2)
 
-    def write(name):
+    def write(name: str) -> None:
         for number in range(5):
             table.append({"writer": [name], "number": [number]})
 

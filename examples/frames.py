@@ -12,13 +12,12 @@ Prints:
 
 import sys
 
-import pandas as pd
 import polars as pl
 
 import fluss
-import fluss.pandas
 import fluss_duckdb
-import fluss_polars  # noqa: F401 - gives Polars scan_fluss
+from fluss.pandas import FlussAccessor, read_fluss
+from fluss_polars import scan_fluss
 
 SERVERS = sys.argv[1] if len(sys.argv) > 1 else "127.0.0.1:9123"
 ORDERS = {
@@ -31,18 +30,18 @@ with fluss.connect(f"fluss://{SERVERS}") as session:
     session.create_database("example_frames", ignore_if_exists=True)
     session.append("example_frames.orders", ORDERS, create=True)
 
-    by_country = pl.scan_fluss("example_frames.orders").group_by("country").agg(pl.sum("amount"))
+    by_country = scan_fluss("example_frames.orders").group_by("country").agg(pl.sum("amount"))
     print("Polars:", by_country.sort("country").collect().rows())
 
     with fluss_duckdb.connect(session=session) as con:
         query = "SELECT country, sum(amount) FROM fluss('example_frames.orders') GROUP BY ALL ORDER BY ALL"
         print("DuckDB:", con.sql(query).fetchall())
 
-        frame = pd.read_fluss("example_frames.orders", index_col="id")
+        frame = read_fluss("example_frames.orders", index_col="id")
         print("pandas:", frame.groupby("country")["amount"].sum().to_dict())
 
         session.create_table("example_frames.copy", frame.reset_index())
-        report = frame[frame["country"] == "DE"].fluss.append("example_frames.copy")
+        report = FlussAccessor(frame[frame["country"] == "DE"]).append("example_frames.copy")
         print("written from pandas:", report.rows, "rows")
         few = con.sql("FROM fluss('example_frames.orders') WHERE amount < 8")
         print("written from a query:", fluss_duckdb.append("example_frames.copy", few).rows, "rows")

@@ -19,7 +19,7 @@ SERVERS = sys.argv[1] if len(sys.argv) > 1 else "127.0.0.1:9123"
 TABLE = "example_job.events"
 
 
-def run(session, state):
+def run(session: fluss.Session, state: Path) -> str:
     """Read the rows since the last run; write the result and the cursor in one step."""
     start = json.loads(state.read_text())["cursor"] if state.exists() else "earliest"
     scan = session.table(TABLE).scan(start=start)

@@ -21,7 +21,7 @@ SERVERS = sys.argv[1] if len(sys.argv) > 1 else "127.0.0.1:9123"
 COLUMNS = pa.schema([("id", pa.int32()), ("name", pa.string()), ("score", pa.float32())])
 
 
-async def main():
+async def main() -> None:
     config = fluss.Config({"bootstrap.servers": SERVERS})
     with await fluss.FlussConnection.create(config) as conn:
         admin = await conn.get_admin()

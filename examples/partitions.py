@@ -21,7 +21,7 @@ EVENTS = pa.schema([("id", pa.int32()), ("region", pa.string()), ("value", pa.in
 USERS = pa.schema([("user_id", pa.int32()), ("region", pa.string()), ("score", pa.int64())])
 
 
-async def main():
+async def main() -> None:
     config = fluss.Config({"bootstrap.servers": SERVERS})
     with await fluss.FlussConnection.create(config) as conn:
         admin = await conn.get_admin()

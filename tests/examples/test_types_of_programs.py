@@ -1,4 +1,4 @@
-"""The programs of the README and of the documentation pass `mypy --strict` and pyright.
+"""The examples, and the programs of all pages, pass `mypy --strict` and pyright.
 
 Editors and type checkers know only what is imported by name, so that is how the pages write it.
 Both checkers run once for all pages; pyright's package brings its own JavaScript and needs no
@@ -75,6 +75,8 @@ def programs(tmp_path_factory):
         blocks = PROGRAM.findall(page.read_text())
         if blocks:
             (folder / module_of(page)).write_text("\n".join(map(textwrap.dedent, blocks)))
+    for example in sorted((ROOT / "examples").glob("*.py")):
+        (folder / f"example_{example.name}").write_text(example.read_text())
     (folder / "mistakes.py").write_text(MISTAKES)
     ignored = "".join(f"[mypy-{name}]\nignore_missing_imports = True\n" for name in UNTYPED)
     (folder / "mypy.ini").write_text(f"[mypy]\nstrict = True\n{ignored}")
