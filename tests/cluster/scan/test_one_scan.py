@@ -11,13 +11,13 @@ import pytest
 import fluss
 from fluss import col
 from fluss.errors import ClosedError, TableNotFoundError, UnsupportedOperationError
+from fluss.model.predicates import binding
 from fluss.scan import (
     Cancellation,
     QuerySnapshot,
     Scan,
     open_scan,
     open_split,
-    plan_filters,
     scan_planner,
     shape,
 )
@@ -192,7 +192,7 @@ def test_a_filtered_scan_is_shaped_once_and_its_filter_is_bound_once(parted, mon
         monkeypatch.setattr(owner, name, call)
 
     counted(shape, "decide_output", "shapes")
-    counted(plan_filters, "bind", "binds")
+    counted(binding, "bind", "binds")
     counted(ScanShape, "plan_filter", "plans")
     scan = parted.scan(filter=col("day") == "2026-01-02")
     assert scan.to_arrow().num_rows == 333

@@ -10,7 +10,7 @@ from fluss.errors import (
     SchemaMismatchError,
     UnsupportedOperationError,
 )
-from fluss.lookup.key_placement import primary_key_placer
+from fluss.lookup.key_placement import KeyPlacer
 from fluss.model.schema.schema import Schema
 from fluss.model.types.factory import DataTypes
 from fluss.wire import messages as pb
@@ -54,7 +54,7 @@ def test_rows_land_where_lookups_look_for_them(harness):
     for number in numbers:
         core.upsert({"id": number, "name": "x", "age": 1})
     harness.flush(core)
-    placer = primary_key_placer(table)
+    placer = KeyPlacer(table, table.primary_keys, is_prefix=False)
     places: dict[int, list[bytes]] = {}
     for number in numbers:
         placed = placer.place([number])

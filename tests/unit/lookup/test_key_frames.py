@@ -13,7 +13,7 @@ from fluss.errors import InvalidValueError, ProtocolError, SchemaMismatchError
 from fluss.lookup.bulk_lookup import KEYS_PER_REQUEST_FIRST, _Stretch, _taken
 from fluss.lookup.bulk_requests import BucketLeader, BulkLookups, KeyRun
 from fluss.lookup.key_frames import KEYS_PER_ROUND_MAX, KeyFrames
-from fluss.lookup.key_placement import prefix_placer, primary_key_placer
+from fluss.lookup.key_placement import KeyPlacer, prefix_placer
 from fluss.model.paths import PhysicalTablePath, TableBucket, TablePath
 from fluss.model.schema.schema import Schema
 from fluss.model.tables.descriptor import TableDescriptor
@@ -80,7 +80,7 @@ def some_keys(table, count, seed):
 def test_a_frame_is_placed_as_its_keys_are_one_by_one(name):
     table = TABLES[name]
     keys = some_keys(table, 500, name)
-    placer = primary_key_placer(table)
+    placer = KeyPlacer(table, table.primary_keys, is_prefix=False)
     (placed,) = KeyFrames(table, table.primary_keys, is_prefix=False).rounds(keys)
     assert len(placed) == 500
     seen = []

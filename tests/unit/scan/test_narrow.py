@@ -10,8 +10,9 @@ from fluss import Schema, TableDescriptor, TableInfo, TablePath, col
 from fluss.errors import InvalidSchemaError, InvalidValueError, SchemaMismatchError
 from fluss.model.options.scan_options import Mode, Order, scan_options
 from fluss.model.paths import TableBucket
+from fluss.model.predicates import binding
 from fluss.model.predicates.predicate import Constant
-from fluss.scan import plan_filters, shape
+from fluss.scan import shape
 from fluss.scan.narrow import narrow, narrow_splits
 from fluss.scan.plan_filters import FilterPlan
 from fluss.scan.plan_scan import Window
@@ -221,8 +222,8 @@ def test_splits_of_a_binlog_give_the_columns_requested_where_they_are_read():
 
 def test_the_filter_is_bound_once_and_the_columns_are_laid_out_once(monkeypatch):
     bound, laid_out = [], []
-    bind, decide_output = plan_filters.bind, shape.decide_output
-    monkeypatch.setattr(plan_filters, "bind", lambda *given: bound.append(1) or bind(*given))
+    bind, decide_output = binding.bind, shape.decide_output
+    monkeypatch.setattr(binding, "bind", lambda *given: bound.append(1) or bind(*given))
     monkeypatch.setattr(
         shape, "decide_output", lambda *given: laid_out.append(1) or decide_output(*given)
     )

@@ -25,10 +25,7 @@ from fluss.connection.describe_table import (
     nearest_named,
     table_info_of,
 )
-from fluss.errors import (
-    DatabaseNotFoundError,
-    PartitionNotFoundError,
-)
+from fluss.errors import DatabaseNotFoundError, PartitionNotFoundError
 from fluss.model import offsets
 from fluss.model.did_you_mean import did_you_mean
 from fluss.model.paths import PhysicalTablePath, TableBucket, TablePath

@@ -186,7 +186,10 @@ class _Closing:
         self.forget_exit_hook()
         try:
             for close in self._closers[::-1]:
-                await _close_service(close, delivery_s)
+                try:
+                    await close(delivery_s)
+                except FlussError as error:
+                    log.warning("closing the connection: %s", error.message)
         finally:
             await self._cluster.close()
 
@@ -214,10 +217,3 @@ class TableHandle:
     def __fluss_table__(self) -> TableHandle:
         # So that what takes a `Table` of a session takes this as well.
         return self
-
-
-async def _close_service(close: ServiceCloser, delivery_s: float) -> None:
-    try:
-        await close(delivery_s)
-    except FlussError as error:
-        log.warning("closing the connection: %s", error.message)

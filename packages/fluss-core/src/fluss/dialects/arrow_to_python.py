@@ -14,16 +14,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from fluss.model.types.data_type import (
-    ArrayType,
-    DataType,
-    DateType,
-    MapType,
-    RowType,
-    TimestampLtzType,
-    TimestampType,
-    TimeType,
-)
+from fluss.model.types import data_type as t
 from fluss.model.values.conversion import from_physical
 from fluss.records.arrow.numpy_arrays import from_numpy, to_numpy
 
@@ -33,22 +24,22 @@ _MICROSECONDS = (-62_135_596_800_000_000, 253_402_300_799_999_999)
 _PER_UNIT = {"s": 1_000_000, "ms": 1_000, "us": 1}
 
 
-def python_values(array: pa.Array, data_type: DataType) -> list[Any]:
+def python_values(array: pa.Array, data_type: t.DataType) -> list[Any]:
     """The values of a column; NULL is None."""
     match data_type:
-        case DateType():
+        case t.DateType():
             return _through_numpy(array, "int32", _DAYS, "datetime64[D]", from_physical(data_type))
-        case TimestampType() if data_type.unit != "ns":
+        case t.TimestampType() if data_type.unit != "ns":
             return _timestamps(array, data_type.unit, from_physical(data_type))
-        case TimestampLtzType() if data_type.unit != "ns":
+        case t.TimestampLtzType() if data_type.unit != "ns":
             naive = _timestamps(array, data_type.unit, from_physical(data_type))
             return [
                 each if each is None or each.tzinfo is not None else each.replace(tzinfo=UTC)
                 for each in naive
             ]
-        case TimeType() | TimestampType() | TimestampLtzType():
+        case t.TimeType() | t.TimestampType() | t.TimestampLtzType():
             return _physical_then(array, from_physical(data_type))
-        case ArrayType() | MapType() | RowType():
+        case t.ArrayType() | t.MapType() | t.RowType():
             return _nested(array, data_type)
         case _:
             values: list[Any] = array.to_pylist()
@@ -91,14 +82,14 @@ def _physical_then(array: pa.Array, convert: Callable[[Any], Any]) -> list[Any]:
     return [None if each is None else convert(each) for each in numbers]
 
 
-def _nested(array: pa.Array, data_type: DataType) -> list[Any]:
+def _nested(array: pa.Array, data_type: t.DataType) -> list[Any]:
     """Convert lists, maps and rows: the children as columns, cut by the offsets."""
     valid = array.is_valid().to_pylist()
     match data_type:
-        case ArrayType() | MapType():
+        case t.ArrayType() | t.MapType():
             offsets = array.offsets.to_pylist()
             first, size = offsets[0], offsets[-1] - offsets[0]
-            if isinstance(data_type, ArrayType):
+            if isinstance(data_type, t.ArrayType):
                 items = python_values(array.values.slice(first, size), data_type.element)
             else:
                 keys = python_values(array.keys.slice(first, size), data_type.key)
@@ -108,7 +99,7 @@ def _nested(array: pa.Array, data_type: DataType) -> list[Any]:
                 items[start - first : end - first] if is_valid else None
                 for start, end, is_valid in zip(offsets, offsets[1:], valid, strict=False)
             ]
-        case RowType():
+        case t.RowType():
             names = data_type.field_names
             fields = [
                 python_values(array.field(index), field_type)

@@ -13,6 +13,8 @@ from typing import Any, Final
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from fluss.write.change_frames import without_columns
+
 # How many rows are weighed at a time, however many a batch has.
 _PIECE_ROWS: Final = 16_384
 _OFFSET_BYTES: Final = 4
@@ -35,7 +37,7 @@ def chunks(
     missing = bytes_max
     for rest in _pieces(batches):
         while rest.num_rows:
-            weighed = _without(rest, weightless)
+            weighed = without_columns(rest, weightless)
             count, weighs = _rows_that_weigh(missing, weighed)
             gathered.append(rest.slice(0, count))
             rest = rest.slice(count)  # noqa: PLW2901 - what is left of the piece
@@ -45,11 +47,6 @@ def chunks(
                 gathered, missing = [], bytes_max
     if gathered:
         yield _whole(gathered)
-
-
-def _without(rows: pa.RecordBatch, names: Collection[str]) -> pa.RecordBatch:
-    found = [each for each in rows.schema.names if each in names]
-    return rows.drop_columns(found) if found else rows
 
 
 def _pieces(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:

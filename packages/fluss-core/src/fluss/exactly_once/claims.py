@@ -350,7 +350,7 @@ async def buckets_of(
             partition=each.partition_name,
         )
     return {
-        TableBucket.with_partition(table.table_id, _id_of(cluster, path), bucket): path
+        TableBucket.with_partition(table.table_id, cluster.view.partition_id(path), bucket): path
         for path in paths
         for bucket in range(table.num_buckets)
     }
@@ -359,7 +359,3 @@ async def buckets_of(
 def _missing(cluster: Cluster, paths: Sequence[PhysicalTablePath]) -> list[PhysicalTablePath]:
     named = [each for each in paths if each.partition_name is not None]
     return [each for each in named if cluster.view.partition_id(each) is None]
-
-
-def _id_of(cluster: Cluster, path: PhysicalTablePath) -> int | None:
-    return None if path.partition_name is None else cluster.view.partition_id(path)

@@ -21,27 +21,11 @@ import anyio
 import pyarrow as pa
 
 from fluss.connection.connection import TableHandle
-from fluss.error_codes import ErrorCode
 from fluss.errors import FlussError, WriterStateError
+from fluss.exactly_once import claims, plan_ledger as plan
 from fluss.exactly_once.chunks import chunks
-from fluss.exactly_once.claims import (
-    Claimed,
-    buckets_of,
-    claim_buckets,
-    gained_columns,
-    is_claimed,
-    is_shared,
-    share,
-)
 from fluss.exactly_once.content import check_same_rows, crc_of, log_gained, more_claims, more_rows
 from fluss.exactly_once.plan_claims import Receipt, Task
-from fluss.exactly_once.plan_ledger import (
-    NO_OFFSET,
-    AlreadyWritten,
-    BucketLedger,
-    LoggedBatch,
-    SendNext,
-)
 from fluss.exactly_once.writer_state import known_sequences
 from fluss.log.extents import fetch_extents
 from fluss.model.paths import PhysicalTablePath, TableBucket
@@ -49,6 +33,7 @@ from fluss.net.leader_requests import Places
 from fluss.scan.batch_headers import batches_by
 from fluss.scan.split import ScanSplit
 from fluss.write.frame_checks import rows_to_append
+from fluss.write.plan_sender import SEQUENCE_ERRORS
 from fluss.write.write_batch import WriteBatch
 from fluss.write.write_buffer import all_completed
 from fluss.write.write_encoding import Encoded
@@ -107,14 +92,14 @@ class TaskWriter:
         self._engine = table.connection.engine
         self._cluster = table.connection.cluster
         pool = writer_pool(table.connection)
-        self._target = pool.log_target(table.info, choose=self._choose)
+        self._target = pool.log_target(table.info, choose=lambda _path: self._turn)
         self._sender = pool.pinned_sender(table.info)
         # Small steps do not all begin at bucket 0; attempts at one task begin at the same.
         self._turn = task.writer_id(task.step) % table.info.num_buckets
         self._paths: set[PhysicalTablePath] = set()
         self._places: dict[tuple[PhysicalTablePath, int], TableBucket] = {}
         self._path_of: dict[TableBucket, PhysicalTablePath] = {}
-        self._ledgers: dict[TableBucket, BucketLedger] = {}
+        self._ledgers: dict[TableBucket, plan.BucketLedger] = {}
         self._counts: dict[TableBucket, int] = defaultdict(int)
         self._pending: list[_Item] = []
         self._claims = 0
@@ -135,7 +120,7 @@ class TaskWriter:
         """
         spread = CHUNK_BUCKETS_MAX if self._table.info.bucket_keys else 1
         bytes_max = CHUNK_BYTES * min(spread, self._table.info.num_buckets)
-        gained = self._run(gained_columns(self._table, self._task))
+        gained = self._run(claims.gained_columns(self._table, self._task))
         for chunk in chunks(batches, bytes_max=bytes_max, weightless=gained):
             self._write(chunk)
         self._settle_all()
@@ -191,10 +176,6 @@ class TaskWriter:
         self._pending.append(item)
         self._go_on_with(item)
 
-    def _choose(self, path: PhysicalTablePath) -> int:
-        del path
-        return self._turn
-
     # --- claims ---------------------------------------------------------------------------------
 
     def _claim(self, paths: set[PhysicalTablePath]) -> None:
@@ -202,12 +183,17 @@ class TaskWriter:
         if not paths:
             return
         named = sorted(paths, key=str)
-        unclaimed = self._run(buckets_of(self._table, named, self._sender.settings))
+        unclaimed = self._run(claims.buckets_of(self._table, named, self._sender.settings))
         self._paths |= paths
         while unclaimed:
             made = self._run(
-                claim_buckets(
-                    self._table, self._task, self._claims, unclaimed, self._epoch, now_ms=_now_ms()
+                claims.claim_buckets(
+                    self._table,
+                    self._task,
+                    self._claims,
+                    unclaimed,
+                    self._epoch,
+                    now_ms=time.time_ns() // 1_000_000,
                 )
             )
             self._claims += 1
@@ -219,13 +205,13 @@ class TaskWriter:
             }
             self._begin(places, made)
 
-    def _begin(self, places: Places, made: Claimed) -> None:
+    def _begin(self, places: Places, made: claims.Claimed) -> None:
         claim = made.claim
         self._epoch = (claim.epoch, claim.began_ms)
         self._path_of |= places
         for bucket, path in places.items():
             self._places[path, bucket.bucket_id] = bucket
-            self._ledgers[bucket] = BucketLedger(
+            self._ledgers[bucket] = plan.BucketLedger(
                 bucket,
                 claim.buckets[bucket],
                 partial(self._task.writer_id, claim.epoch),
@@ -233,7 +219,7 @@ class TaskWriter:
         if made.is_first:
             return
         if not self._is_shared:
-            self._run(share(self._table, self._task))
+            self._run(claims.share(self._table, self._task))
             self._is_shared = True
         self._look(places)
 
@@ -243,10 +229,10 @@ class TaskWriter:
         An attempt that began after all rows were acknowledged cannot have written between them.
         """
         if self._claims and not self._is_shared:
-            self._is_shared = self._run(is_shared(self._cluster, self._task))
+            self._is_shared = self._run(claims.is_shared(self._cluster, self._task))
             if not self._is_shared:
                 return
-        if self._run(is_claimed(self._cluster, self._task, self._claims)):
+        if self._run(claims.is_claimed(self._cluster, self._task, self._claims)):
             raise more_claims(self._table)
         if not self._claims:
             return
@@ -261,10 +247,12 @@ class TaskWriter:
     def _go_on_with(self, item: _Item) -> None:
         """Send a batch, or compare it with the rows in the log; it stays where it has to wait."""
         item.error = None
-        if self._is_shared and any(each.bucket == item.bucket for each in self._before(item)):
+        if self._is_shared and any(
+            each.bucket == item.bucket for each in self._pending[: self._pending.index(item)]
+        ):
             return
         match self._ledgers[item.bucket].place(item.start, item.made.row_count):
-            case AlreadyWritten() as there:
+            case plan.AlreadyWritten() as there:
                 self._check(item.made, item.body, item.rows, there, item.bucket)
                 self._again += there.row_count
                 rest = self._rest(item, there.row_count)
@@ -272,17 +260,14 @@ class TaskWriter:
                 self._pending[place : place + 1] = rest
                 for each in rest:
                     self._go_on_with(each)
-            case SendNext(writer_id=writer_id, sequence=sequence):
+            case plan.SendNext(writer_id=writer_id, sequence=sequence):
                 item.sent = replace(
                     item.made, body=item.body, writer_id=writer_id, sequence=sequence, waiters=[]
                 )
                 self._sender.memory.wait()
-                self._sender.queue([item.sent], queued=_nothing)
+                self._sender.queue([item.sent], queued=lambda: None)
             case _:
                 item.sent = None
-
-    def _before(self, item: _Item) -> list[_Item]:
-        return self._pending[: self._pending.index(item)]
 
     def _rest(self, item: _Item, count: int) -> list[_Item]:
         """The rest of a batch whose first rows are in the log."""
@@ -308,7 +293,7 @@ class TaskWriter:
 
     def _reap(self) -> None:
         """Record the batches that were acknowledged or have failed."""
-        taken: dict[TableBucket, list[tuple[_Item, LoggedBatch]]] = {}
+        taken: dict[TableBucket, list[tuple[_Item, plan.LoggedBatch]]] = {}
         for item in self._pending:
             batch = item.sent
             if batch is None or not batch.is_completed:
@@ -325,11 +310,13 @@ class TaskWriter:
                 self._pending.remove(item)
 
     def _standing(
-        self, taken: Mapping[TableBucket, list[tuple[_Item, LoggedBatch]]]
-    ) -> dict[TableBucket, list[tuple[_Item, LoggedBatch]]]:
+        self, taken: Mapping[TableBucket, list[tuple[_Item, plan.LoggedBatch]]]
+    ) -> dict[TableBucket, list[tuple[_Item, plan.LoggedBatch]]]:
         """The acknowledged batches that are in the log as they were sent."""
         offsets = {
-            bucket: [landed.base_offset for _, landed in some if landed.base_offset != NO_OFFSET]
+            bucket: [
+                landed.base_offset for _, landed in some if landed.base_offset != plan.NO_OFFSET
+            ]
             for bucket, some in taken.items()
         }
         found = self._headers(
@@ -342,7 +329,7 @@ class TaskWriter:
 
     def _headers(
         self, ranges: Mapping[TableBucket, tuple[int, int]]
-    ) -> dict[TableBucket, list[LoggedBatch]]:
+    ) -> dict[TableBucket, list[plan.LoggedBatch]]:
         """The batches of this task that begin in some ranges of offsets."""
         splits = []
         for bucket, (start, stop) in ranges.items():
@@ -363,7 +350,7 @@ class TaskWriter:
         deadline = time.monotonic() + self._sender.settings.delivery_timeout_ms / 1_000
         while stuck := [each for each in self._pending if each.sent is None]:
             for item in stuck:
-                if item.error is not None and not _is_about_numbers(item.error):
+                if item.error is not None and item.error.error_code not in SEQUENCE_ERRORS:
                     raise self._failed(item, item.error)
             if time.monotonic() > deadline:
                 raise self._failed(stuck[0], stuck[0].error or _never_seen())
@@ -437,34 +424,26 @@ async def _settled(items: Sequence[_Item]) -> None:
         await all_completed(in_flight)
 
 
-def _nothing() -> None:
-    """Do nothing when batches are queued."""
-
-
-def _now_ms() -> int:
-    return time.time_ns() // 1_000_000
-
-
 def _part(rows: pa.RecordBatch, encoded: Encoded, place: int) -> pa.RecordBatch:
     if encoded.batch_of_row is None:
         return rows
     return rows.filter(pa.array(encoded.batch_of_row == place))
 
 
-def _as_sent(item: _Item, batch: WriteBatch) -> LoggedBatch:
+def _as_sent(item: _Item, batch: WriteBatch) -> plan.LoggedBatch:
     """An acknowledged batch as it must be in the log."""
-    return LoggedBatch(
+    return plan.LoggedBatch(
         writer_id=batch.writer_id,
         sequence=batch.sequence,
-        base_offset=NO_OFFSET if batch.offset is None else batch.offset,
+        base_offset=plan.NO_OFFSET if batch.offset is None else batch.offset,
         row_count=batch.row_count,
         crc=crc_of(item.made, item.body, batch.writer_id, batch.sequence),
         schema_id=item.made.route.schema_id,
     )
 
 
-def _landed(header: Any) -> LoggedBatch:
-    return LoggedBatch(
+def _landed(header: Any) -> plan.LoggedBatch:
+    return plan.LoggedBatch(
         writer_id=header.writer_id,
         sequence=header.batch_sequence,
         base_offset=header.base_offset,
@@ -472,13 +451,6 @@ def _landed(header: Any) -> LoggedBatch:
         crc=header.crc,
         schema_id=header.schema_id,
     )
-
-
-def _is_about_numbers(error: FlussError) -> bool:
-    return error.error_code in {
-        ErrorCode.OUT_OF_ORDER_SEQUENCE_EXCEPTION,
-        ErrorCode.UNKNOWN_WRITER_ID_EXCEPTION,
-    }
 
 
 def _never_seen() -> WriterStateError:

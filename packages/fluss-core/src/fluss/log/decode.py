@@ -20,7 +20,6 @@ from fluss.model.paths import TableBucket
 from fluss.model.predicates.predicate import Predicate
 from fluss.model.schema.schema import Schema
 from fluss.model.tables.table_options import LogFormat
-from fluss.model.types.data_type import DataType
 from fluss.records.arrow.batch_layout import BatchLayout
 from fluss.records.arrow.numpy_arrays import from_numpy
 from fluss.records.arrow.projection import Projection, read_projected
@@ -135,16 +134,18 @@ class Decoder:
         self._filter = None if predicate is None else RowFilter(predicate, table.schema)
         self._log_format = table.options.log_format
         whole = BatchLayout.of_schema(table.schema)
-        self._target = self._read = whole
+        # The columns that are read: the requested ones, then those that only the filter needs.
+        self._target = self.read_layout = whole
         if columns is not None:
-            # Columns that only the filter needs come after the requested ones.
             looked_at = () if self._filter is None else self._filter.columns
             further = [each for each in looked_at if each not in columns]
             self._target = whole.project(columns)
-            self._read = whole.project([*columns, *further]) if further else self._target
+            self.read_layout = whole.project([*columns, *further]) if further else self._target
+        self.schema: pa.Schema = self._target.user_schema
+        self.types = self._target.types
         self._whole = whole
         self._readings: dict[tuple[int, bool], _Reading] = {}
-        positions = None if columns is None else read_positions(whole, self._read)
+        positions = None if columns is None else read_positions(whole, self.read_layout)
         if self._log_format is not LogFormat.ARROW or positions in {(), tuple(range(len(whole)))}:
             # Only Arrow logs can be projected, never to nothing, and to everything for nothing.
             positions = None
@@ -158,21 +159,6 @@ class Decoder:
             pruning=pruning,
             pruning_schema_id=table.schema_id,
         )
-
-    @property
-    def read_layout(self) -> BatchLayout:
-        """The columns that are read: the requested ones, then those that only the filter needs."""
-        return self._read
-
-    @property
-    def schema(self) -> pa.Schema:
-        """The columns of every batch."""
-        return self._target.user_schema
-
-    @property
-    def types(self) -> tuple[DataType, ...]:
-        """The types of the columns."""
-        return self._target.types
 
     def decode(self, fetched: Fetched) -> Iterator[DecodedBatch]:
         """Decode fetched bytes, batch by batch.
@@ -249,7 +235,7 @@ class Decoder:
         return _Reading(
             layout=source,
             projection=projection,
-            evolution=Evolution.between(source, self._read),
+            evolution=Evolution.between(source, self.read_layout),
         )
 
     def _source(self, schema_id: int) -> BatchLayout:

@@ -23,24 +23,8 @@ from typing import Any
 import anyio
 
 from fluss.connection.connection import TableHandle
-from fluss.errors import (
-    ClosedError,
-    FlussError,
-    ServerError,
-)
-from fluss.log import plan_fetch_errors as decisions
-from fluss.log.fetch_messages import (
-    Fetched,
-    FetchTarget,
-    Headers,
-    error_of,
-    read_fetch,
-    read_headers,
-    size_before,
-    unanswered,
-    unreadable,
-    write_fetch,
-)
+from fluss.errors import ClosedError, FlussError, ServerError
+from fluss.log import fetch_messages as messages, plan_fetch_errors as decisions
 from fluss.log.log_services import remote_log_reader
 from fluss.log.plan_fetch import Fetch, FetchLimits, FetchPlan, Position
 from fluss.model.offsets import LATEST_OFFSET, OffsetSpec
@@ -60,7 +44,12 @@ class Fetcher:
     """Fetches one scanner's buckets ahead of its reader. Lives on the engine's loop."""
 
     def __init__(
-        self, table: TableHandle, target: FetchTarget, *, limits: FetchLimits, is_bounded: bool
+        self,
+        table: TableHandle,
+        target: messages.FetchTarget,
+        *,
+        limits: FetchLimits,
+        is_bounded: bool,
     ) -> None:
         self.plan = FetchPlan(limits, is_bounded)
         self._magic_1: Magic1 = table.connection.magic_1
@@ -70,7 +59,7 @@ class Fetcher:
         self._remote = remote_log_reader(table.connection)
         self._loop = asyncio.get_running_loop()
         # Fetched batches; and in its place in the order, each position that has failed.
-        self._ready: deque[Fetched | Position] = deque()
+        self._ready: deque[messages.Fetched | Position] = deque()
         self._news = asyncio.Event()
         self._taken = asyncio.Event()
         self._tasks: dict[asyncio.Task[None], Position | None] = {}
@@ -94,7 +83,7 @@ class Fetcher:
             task.cancel()
         self._ready = deque(each for each in self._ready if each.bucket != bucket)
 
-    async def take(self, timeout_s: float | None) -> list[Fetched]:
+    async def take(self, timeout_s: float | None) -> list[messages.Fetched]:
         """Take all that has been fetched; wait for it, at most `timeout_s`.
 
         Returns:
@@ -143,9 +132,9 @@ class Fetcher:
             self._ready or self._closed or self.plan.is_finished or self.plan.failed() is not None
         )
 
-    def _take_ready(self) -> list[Fetched]:
+    def _take_ready(self) -> list[messages.Fetched]:
         taken = []
-        while self._ready and isinstance(fetched := self._ready[0], Fetched):
+        while self._ready and isinstance(fetched := self._ready[0], messages.Fetched):
             self._ready.popleft()
             self.plan.consumed(fetched.position, len(fetched.data))
             taken.append(fetched)
@@ -196,7 +185,7 @@ class Fetcher:
         deadline = decisions.give_up_at(
             fetch.positions, now=self._loop.time(), patience_s=self._context().patience_s
         )
-        request = [write_fetch(fetch, self._target)]
+        request = [messages.write_fetch(fetch, self._target)]
         try:
             body = await self._cluster.send(
                 fetch.server_id,
@@ -205,7 +194,7 @@ class Fetcher:
                 deadline=deadline,
                 idle_ms=fetch.wait_ms_max or 0,
             )
-            answer = read_fetch(body)
+            answer = messages.read_fetch(body)
         except FlussError as error:
             self.plan.ended(fetch)
             for position in fetch.positions:
@@ -228,13 +217,13 @@ class Fetcher:
         empty: list[tuple[Position, int]] = []
         for position, found in answers.items():
             if found is None:
-                self._fail(position, unanswered(position))
+                self._fail(position, messages.unanswered(position))
             elif found.error_code is not None:
-                self._refused(position, error_of(position, found))
+                self._refused(position, messages.error_of(position, found))
             elif self._take_in_bucket(position, found, projected=projected):
                 served.append(position)
             elif found.high_watermark is None:
-                self._fail(position, unanswered(position))
+                self._fail(position, messages.unanswered(position))
             else:
                 empty.append((position, found.high_watermark))
         self.plan.served(served)
@@ -255,7 +244,7 @@ class Fetcher:
             return True
         before = position.offset
         for records in filter(len, found.records):
-            headers = read_headers(records, magic_1=self._magic_1)
+            headers = messages.read_headers(records, magic_1=self._magic_1)
             if self._unknown_schemas(headers):
                 # This is rare: the rest of the answer is dropped and fetched again.
                 self._start(self._learn(position, headers, records, projected=projected), position)
@@ -265,11 +254,11 @@ class Fetcher:
             self._advance(position, found.filtered_end_offset, unread_bytes=0)
         return position.offset > before or position.error is not None
 
-    def _unknown_schemas(self, headers: Headers) -> list[int]:
+    def _unknown_schemas(self, headers: messages.Headers) -> list[int]:
         return [each for each in headers.schema_ids if self._schemas.get(each) is None]
 
     async def _learn(
-        self, position: Position, headers: Headers, records: Buffer, *, projected: bool
+        self, position: Position, headers: messages.Headers, records: Buffer, *, projected: bool
     ) -> None:
         unknown = self._unknown_schemas(headers)
         try:
@@ -278,19 +267,19 @@ class Fetcher:
             # A call may also time out while it retries after the server has refused.
             if not isinstance(error, ServerError) and not isinstance(error.__cause__, ServerError):
                 raise
-            known = records[: size_before(records, unknown, magic_1=self._magic_1)]
-            headers = read_headers(known, magic_1=self._magic_1)
+            known = records[: messages.size_before(records, unknown, magic_1=self._magic_1)]
+            headers = messages.read_headers(known, magic_1=self._magic_1)
             self._publish(position, known, headers, projected=projected)
-            raise unreadable(position, f"a schema of {unknown} is unknown") from error
+            raise messages.unreadable(position, f"a schema of {unknown} is unknown") from error
         self._publish(position, records, headers, projected=projected)
 
     def _publish(
-        self, position: Position, records: Buffer, headers: Headers, *, projected: bool
+        self, position: Position, records: Buffer, headers: messages.Headers, *, projected: bool
     ) -> None:
         """Queue records for the reader; all their schemas are loaded."""
         if headers.next_offset is not None:
             self._ready.append(
-                Fetched(
+                messages.Fetched(
                     position=position,
                     data=records[: headers.size],
                     start=max(position.offset, 0),
@@ -307,7 +296,7 @@ class Fetcher:
             # All older batches, without the column, have been read: the server can project again.
             position.pushes_projection = True
         if headers.error is not None:
-            self._fail(position, unreadable(position, headers.error.message))
+            self._fail(position, messages.unreadable(position, headers.error.message))
 
     def _advance(self, position: Position, next_offset: int, *, unread_bytes: int) -> None:
         self.plan.advance(
@@ -320,7 +309,7 @@ class Fetcher:
             records_read = self._remote.read(info, position.offset, position.stop)
             async with aclosing(records_read) as pieces:
                 async for records in pieces:
-                    headers = read_headers(records, magic_1=self._magic_1)
+                    headers = messages.read_headers(records, magic_1=self._magic_1)
                     await self._learn(position, headers, records, projected=False)
                     if position.is_finished or position.error is not None:
                         break

@@ -12,8 +12,6 @@ import threading
 import weakref
 from collections.abc import AsyncGenerator, Mapping, Sequence
 
-import pyarrow as pa
-
 from fluss.connection.arguments import check_bucket_id, check_partitioned
 from fluss.connection.connection import TableHandle
 from fluss.errors import ClosedError, FlussError, InvalidValueError
@@ -46,7 +44,9 @@ class LogScanCore:
         predicate: Predicate | None = None,
     ) -> None:
         self._handle = table
+        self.table: TableInfo = table.info
         self.decoder = Decoder(table, columns, predicate)
+        self.schema = self.decoder.schema
         self._lock = threading.Lock()
         self._offsets: dict[TableBucket, int] = {}
         self._follower: Fetcher | None = None
@@ -55,16 +55,6 @@ class LogScanCore:
         # A scanner without references stops fetching; its fetchers do not refer to it.
         finalizer = weakref.finalize(self, _close_all, table.connection.engine, self._fetchers)
         finalizer.atexit = False
-
-    @property
-    def table(self) -> TableInfo:
-        """The table that is read."""
-        return self._handle.info
-
-    @property
-    def schema(self) -> pa.Schema:
-        """The columns of the rows."""
-        return self.decoder.schema
 
     # --- subscriptions ------------------------------------------------------------------------
 

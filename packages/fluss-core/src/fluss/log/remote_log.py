@@ -15,7 +15,7 @@ from dataclasses import dataclass
 import anyio.to_thread
 
 from fluss.errors import CorruptBatchError
-from fluss.net.remote_files import RemoteFile, RemoteFiles
+from fluss.net.remote_files import RemoteFiles
 from fluss.records.log.log_batch import iter_log_places
 from fluss.records.log.log_header import LENGTH_END, read_length
 from fluss.records.log.segment import segment_file_name
@@ -103,13 +103,11 @@ class RemoteLogReader:
                 return
             part = left.popleft()
             file = await self._files.prepare(part.path)
-            task = asyncio.ensure_future(self._read(file, part))
+            reads = anyio.to_thread.run_sync(file.read, part.at, part.size, limiter=self._limiter)
+            task = asyncio.ensure_future(reads)
             # An error of a part that is not read any more must not be logged as unhandled.
             task.add_done_callback(lambda done: done.cancelled() or done.exception())
             reading.append((part, task))
-
-    async def _read(self, file: RemoteFile, part: _Part) -> bytes:
-        return await anyio.to_thread.run_sync(file.read, part.at, part.size, limiter=self._limiter)
 
 
 def _parts(info: RemoteLogFetchInfo, offset: int, stop: int | None) -> Iterator[_Part]:

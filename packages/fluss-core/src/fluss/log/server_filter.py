@@ -10,24 +10,10 @@ from __future__ import annotations
 
 from typing import Any, Final
 
-from fluss.model.predicates.binding import (
-    BoundPredicate,
-    ColumnTest,
-    Joined,
-    Truth,
-    bind,
-    column_types,
-)
+from fluss.model.predicates import binding
 from fluss.model.predicates.predicate import CompoundFunction, LeafFunction, Predicate
 from fluss.model.schema.schema import Schema
-from fluss.model.types.data_type import (
-    UNITS_PER_SECOND,
-    DataType,
-    DecimalType,
-    StringType,
-    TimestampFamily,
-    TimeType,
-)
+from fluss.model.types import data_type as t
 from fluss.wire import messages
 
 LEAF: Final = 0
@@ -52,20 +38,20 @@ _AFTER_SURROGATES: Final = "\ue000"
 
 def pruning_predicate(predicate: Predicate, schema: Schema) -> messages.PbPredicate | None:
     """Make the predicate for servers; None where no part of it can rule out a batch."""
-    return _sent(bind(predicate, column_types(schema)), schema)
+    return _sent(binding.bind(predicate, binding.column_types(schema)), schema)
 
 
-def _sent(bound: BoundPredicate, schema: Schema) -> messages.PbPredicate | None:
+def _sent(bound: binding.BoundPredicate, schema: Schema) -> messages.PbPredicate | None:
     match bound:
-        case ColumnTest():
+        case binding.ColumnTest():
             return _leaf(bound, schema)
-        case Joined():
+        case binding.Joined():
             return _compound(bound, schema)
-        case Truth():
+        case binding.Truth():
             return None
 
 
-def _compound(bound: Joined, schema: Schema) -> messages.PbPredicate | None:
+def _compound(bound: binding.Joined, schema: Schema) -> messages.PbPredicate | None:
     parts = [_sent(child, schema) for child in bound.children]
     usable = [each for each in parts if each is not None]
     if not usable or (bound.function is CompoundFunction.OR and len(usable) < len(parts)):
@@ -76,7 +62,7 @@ def _compound(bound: Joined, schema: Schema) -> messages.PbPredicate | None:
     return made
 
 
-def _leaf(test: ColumnTest, schema: Schema) -> messages.PbPredicate | None:
+def _leaf(test: binding.ColumnTest, schema: Schema) -> messages.PbPredicate | None:
     column_id, data_type = schema.column(test.column).column_id, test.data_type
     if (
         test.function not in _PRUNING
@@ -89,18 +75,18 @@ def _leaf(test: ColumnTest, schema: Schema) -> messages.PbPredicate | None:
     made = messages.PbPredicate(type=LEAF)
     made.leaf.function = int(test.function)
     made.leaf.field_id = column_id
-    literal_type = StringType() if test.function is LeafFunction.STARTS_WITH else data_type
+    literal_type = t.StringType() if test.function is LeafFunction.STARTS_WITH else data_type
     made.leaf.literals.extend(_literal(each, literal_type) for each in test.values)
     return made
 
 
-def _compares_otherwise(value: object, test: ColumnTest) -> bool:
+def _compares_otherwise(value: object, test: binding.ColumnTest) -> bool:
     """Whether servers might leave out a batch with a matching row."""
     if isinstance(value, float):
         return value == 0  # Java has -0.0 before 0.0
-    if isinstance(test.data_type, TimeType):
+    if isinstance(test.data_type, t.TimeType):
         return (
-            UNITS_PER_SECOND[test.data_type.unit] > UNITS_PER_SECOND["ms"]
+            t.UNITS_PER_SECOND[test.data_type.unit] > t.UNITS_PER_SECOND["ms"]
         )  # statistics have milliseconds
     if test.function is LeafFunction.STARTS_WITH:
         # Texts are ordered by their bytes, but this test by Java's characters of 16 bits, of which
@@ -109,19 +95,19 @@ def _compares_otherwise(value: object, test: ColumnTest) -> bool:
     return False
 
 
-def _literal(value: Any, data_type: DataType) -> messages.PbLiteralValue:
+def _literal(value: Any, data_type: t.DataType) -> messages.PbLiteralValue:
     if data_type.literal is None:
         raise AssertionError(f"{data_type} has no literals")
     number, field = data_type.literal
     made = messages.PbLiteralValue(literal_type=number, is_null=False)
     match data_type:
-        case TimeType():
-            value = value * 1_000 // UNITS_PER_SECOND[data_type.unit]
-        case DecimalType() if not data_type.is_compact:
+        case t.TimeType():
+            value = value * 1_000 // t.UNITS_PER_SECOND[data_type.unit]
+        case t.DecimalType() if not data_type.is_compact:
             field = "decimal_bytes"
             value = value.to_bytes(value.bit_length() // 8 + 1, "big", signed=True)
-        case TimestampFamily():
-            nanos = value * (1_000_000_000 // UNITS_PER_SECOND[data_type.unit])
+        case t.TimestampFamily():
+            nanos = value * (1_000_000_000 // t.UNITS_PER_SECOND[data_type.unit])
             value, made.timestamp_nano_of_millis_value = divmod(nanos, 1_000_000)
         case _:
             pass  # the physical value

@@ -25,10 +25,7 @@ from fluss.net.operation_deadline import operation, within
 from fluss.rows.buffers.columns import Int64Array
 from fluss.wire.api import ApiKey
 from fluss.wire.byte_buffers import Buffer, size_of
-from fluss.wire.zero_copy.lookup_values import (
-    LOOKUP_RANGES_RESPONSE,
-    PREFIX_LOOKUP_RESPONSE,
-)
+from fluss.wire.zero_copy.lookup_values import LOOKUP_RANGES_RESPONSE, PREFIX_LOOKUP_RESPONSE
 
 PartitionBucket: TypeAlias = tuple[PhysicalTablePath, int]
 

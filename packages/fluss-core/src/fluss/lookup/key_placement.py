@@ -139,11 +139,6 @@ class KeyPlacer:
         return PhysicalTablePath(self._table.table_path, name)
 
 
-def primary_key_placer(table: TableInfo) -> KeyPlacer:
-    """Make the placer of whole primary keys, partition columns included."""
-    return KeyPlacer(table, table.primary_keys, is_prefix=False)
-
-
 def prefix_placer(table: TableInfo, columns: Sequence[str]) -> KeyPlacer:
     """Make the placer of prefixes of primary keys.
 

@@ -14,7 +14,7 @@ from typing import Any, Generic, TypeAlias, TypeVar
 from fluss.connection.connection import ClientConnection, TableHandle, service
 from fluss.error_codes import ErrorCode
 from fluss.errors import FlussError
-from fluss.lookup.key_placement import KeyPlacer, prefix_placer, primary_key_placer
+from fluss.lookup.key_placement import KeyPlacer, prefix_placer
 from fluss.lookup.lookup_queue import LookupQueue, LookupTarget, PendingLookup
 from fluss.lookup.plan_lookups import LookupSettings
 from fluss.lookup.stored_rows import StoredRowReader, schema_id_of
@@ -36,7 +36,8 @@ def key_lookup(table: TableHandle) -> LookupCore[Row | None]:
         FlussError: The table has no primary key.
     """
     check_lookups(table.info)
-    return LookupCore(table, primary_key_placer(table.info), ApiKey.LOOKUP, _one_row)
+    placer = KeyPlacer(table.info, table.info.primary_keys, is_prefix=False)
+    return LookupCore(table, placer, ApiKey.LOOKUP, _one_row)
 
 
 def prefix_lookup(table: TableHandle, columns: Sequence[str]) -> LookupCore[list[Row]]:

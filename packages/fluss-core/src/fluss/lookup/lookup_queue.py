@@ -18,12 +18,7 @@ from typing import Any
 import anyio
 
 from fluss.errors import ClosedError, FlussError, PartitionNotFoundError
-from fluss.lookup.lookup_messages import (
-    LookupRoute,
-    read_values,
-    unanswered,
-    write_keys,
-)
+from fluss.lookup import lookup_messages as messages
 from fluss.lookup.plan_lookups import LookupPlan, LookupSettings
 from fluss.model.paths import PhysicalTablePath, TableBucket
 from fluss.net.cluster_client import Cluster
@@ -126,7 +121,7 @@ class LookupQueue:
     def _enqueue(self, lookups: Sequence[PendingLookup]) -> list[PendingLookup]:
         """Add lookups to the plan; returns those whose leader is not known."""
         lost: list[PendingLookup] = []
-        routes: dict[LookupRoute, None] = {}
+        routes: dict[messages.LookupRoute, None] = {}
         for target, asked in _by_target(lookups).items():
             route = self._route_to(target)
             if route is None:
@@ -138,14 +133,14 @@ class LookupQueue:
             self._send_next(route)
         return lost
 
-    def _route_to(self, target: LookupTarget) -> LookupRoute | None:
+    def _route_to(self, target: LookupTarget) -> messages.LookupRoute | None:
         if target.bucket is None or target.bucket.partition_id is not None:
             # A partition that was dropped and created again has another id.
             target.bucket = self._bucket_of(target)
         leader = None if target.bucket is None else self._cluster.view.leader_of(target.bucket)
         if leader is None:
             return None
-        return LookupRoute(leader.server_id, target.table_id, target.api)
+        return messages.LookupRoute(leader.server_id, target.table_id, target.api)
 
     def _bucket_of(self, target: LookupTarget) -> TableBucket | None:
         if target.path.partition_name is None:
@@ -186,7 +181,7 @@ class LookupQueue:
 
     # --- sending ------------------------------------------------------------------------------
 
-    def _send_next(self, route: LookupRoute) -> None:
+    def _send_next(self, route: messages.LookupRoute) -> None:
         while batch := self._plan.next_batch(route):
             self._start(self._request_all(route, batch), batch)
 
@@ -203,7 +198,9 @@ class LookupQueue:
 
         task.add_done_callback(ended)
 
-    async def _request_all(self, route: LookupRoute, batch: Sequence[PendingLookup]) -> None:
+    async def _request_all(
+        self, route: messages.LookupRoute, batch: Sequence[PendingLookup]
+    ) -> None:
         by_bucket = _by_bucket(batch)
         answers: Mapping[TableBucket, Sequence[Any] | FlussError]
         try:
@@ -221,7 +218,7 @@ class LookupQueue:
             if isinstance(answer, FlussError):
                 refused.append((lookups, answer))
             elif answer is None or len(answer) != len(lookups):
-                refused.append((lookups, unanswered(route, bucket, len(lookups))))
+                refused.append((lookups, messages.unanswered(route, bucket, len(lookups))))
             else:
                 for lookup, value in zip(lookups, answer, strict=True):
                     lookup.answer(value)
@@ -229,15 +226,17 @@ class LookupQueue:
 
     async def _request(
         self,
-        route: LookupRoute,
+        route: messages.LookupRoute,
         by_bucket: Mapping[TableBucket, Sequence[PendingLookup]],
         *,
         deadline: float,
     ) -> dict[TableBucket, Sequence[Any] | FlussError]:
         keys = {bucket: tuple(each.key for each in asked) for bucket, asked in by_bucket.items()}
-        request = write_keys(route, keys, timeout_ms=self._cluster.settings.request_timeout_ms)
+        request = messages.write_keys(
+            route, keys, timeout_ms=self._cluster.settings.request_timeout_ms
+        )
         answer = await self._cluster.send(route.server_id, route.api, request, deadline=deadline)
-        return read_values(route, answer)
+        return messages.read_values(route, answer)
 
     async def _retry(self, lookups: list[PendingLookup], error: FlussError) -> None:
         loop = asyncio.get_running_loop()

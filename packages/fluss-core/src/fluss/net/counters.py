@@ -7,7 +7,7 @@ sending and resetting are left to others.
 
 from __future__ import annotations
 
-from collections import deque
+from collections import defaultdict, deque
 from dataclasses import dataclass, field
 
 LATENCIES_KEPT_MAX = 1_024  # per kind of request; the oldest are dropped
@@ -57,14 +57,13 @@ class Counters:
     rows_written: int = 0
     batches_read: int = 0
     rows_read: int = 0
-    requests: dict[str, RequestCounters] = field(default_factory=dict)
+    requests: defaultdict[str, RequestCounters] = field(
+        default_factory=lambda: defaultdict(RequestCounters)
+    )
 
     def of(self, api: str) -> RequestCounters:
         """The counters of one kind of request."""
-        counters = self.requests.get(api)
-        if counters is None:
-            counters = self.requests[api] = RequestCounters()
-        return counters
+        return self.requests[api]
 
     def snapshot(self) -> dict[str, object]:
         """All counts at this moment, as plain values."""

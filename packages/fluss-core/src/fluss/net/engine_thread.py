@@ -62,7 +62,7 @@ class Engine:
         self._tasks: set[asyncio.Task[Any]] = set()
         self._at_exit: set[ExitHook] = set()
         self._stopped: str | None = None
-        self._loop: asyncio.AbstractEventLoop
+        self.loop: asyncio.AbstractEventLoop
         self._portal: anyio.from_thread.BlockingPortal
         started = threading.Event()
         self._thread = threading.Thread(
@@ -131,7 +131,7 @@ class Engine:
 
         def begin() -> None:
             nonlocal task
-            task = self._loop.create_task(work)
+            task = self.loop.create_task(work)
             self._tasks.add(task)
             task.add_done_callback(self._tasks.discard)
             task.add_done_callback(lambda done: _answer(sink, done))
@@ -157,7 +157,7 @@ class Engine:
         self._jobs.append(job)
         if not self._awake:
             self._awake = True
-            self._loop.call_soon_threadsafe(self._work)
+            self.loop.call_soon_threadsafe(self._work)
 
     def post_cleanup(self, job: Callable[[], None]) -> None:
         """`post` a job that only frees what the engine holds; ignored if the engine is gone."""
@@ -172,7 +172,7 @@ class Engine:
         """
 
         def start() -> None:
-            task = self._loop.create_task(begin())
+            task = self.loop.create_task(begin())
             self._tasks.add(task)
             task.add_done_callback(self._tasks.discard)
             task.add_done_callback(_log_failure)
@@ -187,11 +187,6 @@ class Engine:
             jobs.popleft()()
 
     # --- life ---------------------------------------------------------------------------------
-
-    @property
-    def loop(self) -> asyncio.AbstractEventLoop:
-        """The engine's loop, for the rooms that run on it."""
-        return self._loop
 
     def on_this_thread(self) -> bool:
         """Whether the caller is the engine thread."""
@@ -245,7 +240,7 @@ class Engine:
         )
 
     async def _main(self, started: threading.Event) -> None:
-        self._loop = asyncio.get_running_loop()
+        self.loop = asyncio.get_running_loop()
         async with anyio.from_thread.BlockingPortal() as self._portal:
             started.set()
             await self._portal.sleep_until_stopped()

@@ -7,7 +7,7 @@ knows only an index entry before that offset, and the headers from there on give
 
 from __future__ import annotations
 
-from collections.abc import Container, Mapping, Sequence
+from collections.abc import Container, Sequence
 from contextlib import aclosing
 from dataclasses import replace
 
@@ -175,7 +175,11 @@ def cut_to_tail(
             bucket: [span for span in found if window is None or window.holds(span.timestamp_ms)]
             for bucket, found in spans.items()
         }
-        if _is_enough(held, looked_at, splits, rows):
+        # Whether each bucket has shown as many rows as are requested, or all that it has.
+        if all(
+            seen.start <= whole.start or sum(span.rows for span in held[whole.bucket]) >= rows
+            for seen, whole in zip(looked_at, splits, strict=True)
+        ):
             break
         width *= WIDER_BY
     starts = tail_starts(held, rows)
@@ -204,16 +208,3 @@ def bytes_stored(table: TableHandle, splits: Sequence[ScanSplit]) -> int | None:
     if not offsets:
         return None if ends else 0
     return sum(each.rows_max for each in splits) * size // offsets
-
-
-def _is_enough(
-    spans: Mapping[TableBucket, Sequence[Span]],
-    looked_at: Sequence[ScanSplit],
-    splits: Sequence[ScanSplit],
-    rows: int,
-) -> bool:
-    """Whether each bucket has shown as many rows as are requested, or all that it has."""
-    return all(
-        seen.start <= whole.start or sum(each.rows for each in spans[whole.bucket]) >= rows
-        for seen, whole in zip(looked_at, splits, strict=True)
-    )

@@ -23,12 +23,7 @@ from fluss.log.range_reader import RangeReader
 from fluss.model.paths import PhysicalTablePath
 from fluss.model.schema.schema import Schema
 from fluss.records.log.log_batch import iter_log_headers
-from fluss.scan.metadata_arrays import (
-    MetadataFilter,
-    OutputBuilder,
-    columns_to_read,
-    output_schema,
-)
+from fluss.scan.metadata_arrays import MetadataFilter, OutputBuilder, columns_to_read, output_schema
 from fluss.scan.scan_stats import ScanStats
 from fluss.scan.split import ScanSplit
 
@@ -48,12 +43,6 @@ class Piece:
     batch: pa.RecordBatch
     timestamp_ms: int = 0
     offset: int = 0
-
-    @property
-    def size_bytes(self) -> int:
-        """How many bytes it counts against what may lie unread."""
-        size: int = self.batch.nbytes
-        return size
 
 
 def positions_of(splits: Sequence[ScanSplit]) -> list[Position]:
@@ -134,7 +123,10 @@ class LogReader(LogPieces):
         }
         self._limit = first.limit
         self._magic_1 = table.connection.magic_1
-        return log_decoder(table, columns_to_read(first, schema), first)
+        names = columns_to_read(first, schema)
+        positions = list(schema.column_indexes(names)) or [cheapest_column(schema)]
+        is_whole = positions == list(range(len(schema.columns)))
+        return Decoder(table, None if is_whole else positions, first.filter)
 
     def __iter__(self) -> Iterator[Piece]:
         rows = 0
@@ -160,7 +152,11 @@ class LogReader(LogPieces):
 
     def _counted(self) -> Iterator[Fetched]:
         for fetched in self._source:
-            self._count(fetched)
+            batches = rows = 0
+            for _, header in iter_log_headers(fetched.data, magic_1=self._magic_1):
+                batches += 1
+                rows += rows_within(header.base_offset, header.record_count, fetched)
+            self._stats.add(bytes_read=len(fetched.data), batches_read=batches, rows_read=rows)
             yield fetched
 
     def _piece(self, decoded: DecodedBatch) -> Piece | None:
@@ -179,28 +175,12 @@ class LogReader(LogPieces):
             offset=kept.base_offset,
         )
 
-    def _count(self, fetched: Fetched) -> None:
-        batches = rows = 0
-        for _, header in iter_log_headers(fetched.data, magic_1=self._magic_1):
-            batches += 1
-            rows += rows_within(header.base_offset, header.record_count, fetched)
-        self._stats.add(bytes_read=len(fetched.data), batches_read=batches, rows_read=rows)
-
 
 def rows_within(base_offset: int, record_count: int, fetched: Fetched) -> int:
     """How many rows of a batch lie between the start and the stop of what was fetched."""
     end = base_offset + record_count
     stop = end if fetched.stop is None else min(end, fetched.stop)
     return max(0, stop - max(base_offset, fetched.start))
-
-
-def log_decoder(table: TableHandle, names: Sequence[str], split: ScanSplit) -> Decoder:
-    """A decoder of a split's columns, of the rows that fulfil its filter."""
-    schema = table.info.schema
-    positions = list(schema.column_indexes(names)) if names else [cheapest_column(schema)]
-    if positions == list(range(len(schema.columns))):
-        positions = None  # type: ignore[assignment] # all, as they are
-    return Decoder(table, positions, split.filter)
 
 
 def cheapest_column(schema: Schema) -> int:

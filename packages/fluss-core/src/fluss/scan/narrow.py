@@ -21,7 +21,7 @@ from fluss.model.predicates.filter_text import parse_filter
 from fluss.model.predicates.predicate import Predicate, columns_in, conjoined
 from fluss.records.filter.arrow_expressions import split_arrow
 from fluss.records.filter.expression_tree import fields_of
-from fluss.scan.plan_scan import Window
+from fluss.scan.plan_scan import window_left_by
 from fluss.scan.shape import ScanShape
 from fluss.scan.split import ScanSplit
 
@@ -80,9 +80,7 @@ def narrow_splits(shape: ScanShape, splits: Sequence[ScanSplit]) -> tuple[ScanSp
     if filtered.is_empty and shape.filter is not None:
         # The splits are pinned, so nothing can be left out: the reader filters every row away.
         filtered = shape.filter.plan(prunes=False)
-    low_ms, stop_ms = filtered.timestamp_range_ms or (None, None)
-    has_times = shape.mode is not Mode.STATE and (low_ms is not None or stop_ms is not None)
-    times = Window(start_ms=low_ms, end_ms=stop_ms) if has_times else None
+    times = None if shape.mode is Mode.STATE else window_left_by(filtered)
     return tuple(
         replace(
             split,

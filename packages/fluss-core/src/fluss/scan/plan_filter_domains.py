@@ -14,16 +14,7 @@ from typing import Any, Final, NamedTuple
 
 import pyarrow as pa
 
-from fluss.model.predicates.binding import (
-    ALL,
-    NONE,
-    BoundPredicate,
-    ColumnTest,
-    Joined,
-    Truth,
-    every_zero,
-    weakened,
-)
+from fluss.model.predicates import binding
 from fluss.model.predicates.predicate import CompoundFunction, LeafFunction
 from fluss.model.types.data_type import DataType
 from fluss.records.filter.row_filter import BoundFilter, physical_array
@@ -32,12 +23,14 @@ Row = tuple[Any, ...]
 TypedColumn = tuple[str, DataType]
 
 
-def values_of(bound: BoundPredicate, column: str) -> tuple[Any, ...] | None:
+def values_of(bound: binding.BoundPredicate, column: str) -> tuple[Any, ...] | None:
     """The physical values that a column can hold; None for any value."""
     match bound:
-        case ColumnTest(function=LeafFunction.EQUAL | LeafFunction.IN) if bound.column == column:
+        case binding.ColumnTest(function=LeafFunction.EQUAL | LeafFunction.IN) if (
+            bound.column == column
+        ):
             return bound.values
-        case Joined(function=function, children=children):
+        case binding.Joined(function=function, children=children):
             found = [values_of(each, column) for each in children]
             known = [each for each in found if each is not None]
             if function is CompoundFunction.AND:
@@ -45,7 +38,7 @@ def values_of(bound: BoundPredicate, column: str) -> tuple[Any, ...] | None:
             if len(known) < len(found):
                 return None
             return tuple(dict.fromkeys(value for values in known for value in values))
-        case Truth(value=False):
+        case binding.Truth(value=False):
             return ()
         case _:
             return None
@@ -72,22 +65,22 @@ _EVERYTHING: Final = Interval()
 _NOTHING: Final = Interval(0, -1)
 
 
-def interval_of(bound: BoundPredicate, column: str) -> Interval:
+def interval_of(bound: binding.BoundPredicate, column: str) -> Interval:
     """The bounds of the numbers of a column, which holds whole numbers."""
     match bound:
-        case ColumnTest() if bound.column == column:
+        case binding.ColumnTest() if bound.column == column:
             return _interval_of_test(bound)
-        case Joined(function=CompoundFunction.AND, children=children):
+        case binding.Joined(function=CompoundFunction.AND, children=children):
             return reduce(_overlap, (interval_of(each, column) for each in children), _EVERYTHING)
-        case Joined(children=children):
+        case binding.Joined(children=children):
             return reduce(_span, (interval_of(each, column) for each in children), _NOTHING)
-        case Truth(value=False):
+        case binding.Truth(value=False):
             return _NOTHING
         case _:
             return _EVERYTHING
 
 
-def _interval_of_test(test: ColumnTest) -> Interval:
+def _interval_of_test(test: binding.ColumnTest) -> Interval:
     values = test.values
     match test.function:
         case LeafFunction.EQUAL | LeafFunction.IN:
@@ -123,7 +116,7 @@ def _span(first: Interval, second: Interval) -> Interval:
 
 
 def keys_of(
-    bound: BoundPredicate,
+    bound: binding.BoundPredicate,
     columns: Sequence[TypedColumn],
     *,
     count_max: int,
@@ -144,7 +137,7 @@ def keys_of(
         values = values_of(bound, name)
         if values is None:
             return None
-        choices.append(every_zero(values, data_type))
+        choices.append(binding.every_zero(values, data_type))
     if len(heads) * prod(map(len, choices)) > count_max:
         return None
     keys = [(*head, *rest) for head in heads for rest in product(*choices)]
@@ -152,13 +145,13 @@ def keys_of(
 
 
 def matching_rows(
-    bound: BoundPredicate, columns: Sequence[TypedColumn], rows: Sequence[Row]
+    bound: binding.BoundPredicate, columns: Sequence[TypedColumn], rows: Sequence[Row]
 ) -> list[Row]:
     """The rows of physical values that can fulfil the filter, whatever their other columns hold."""
-    for_these = weakened(bound, [name for name, _ in columns])
-    if for_these == ALL or not rows:
+    for_these = binding.weakened(bound, [name for name, _ in columns])
+    if for_these == binding.ALL or not rows:
         return list(rows)
-    if for_these == NONE:
+    if for_these == binding.NONE:
         return []
     arrays = [
         physical_array([row[place] for row in rows], data_type)

@@ -18,16 +18,7 @@ from typing import Any, Final, Self
 
 from fluss.errors import FlussError
 from fluss.model.metadata_columns import METADATA_TYPES, metadata_types
-from fluss.model.predicates.binding import (
-    ALL,
-    NONE,
-    BoundPredicate,
-    bind,
-    column_types,
-    columns_of,
-    simplified,
-    weakened,
-)
+from fluss.model.predicates import binding
 from fluss.model.predicates.predicate import Predicate, columns_in, conjoined, conjuncts
 from fluss.model.tables.partitions import (
     LOSSLESS_IN_PARTITION_NAME,
@@ -35,13 +26,7 @@ from fluss.model.tables.partitions import (
     parse_partition_name,
 )
 from fluss.model.tables.table_info import TableInfo
-from fluss.model.types.data_type import (
-    UNITS_PER_SECOND,
-    DataType,
-    TimestampLtzType,
-    TimestampType,
-    TimeType,
-)
+from fluss.model.types import data_type as t
 from fluss.model.values.conversion import from_physical
 from fluss.rows.keys.bucketing import bucket_function
 from fluss.rows.keys.encoders import bucket_key_encoder
@@ -73,8 +58,7 @@ class FilterPlan:
         pushed: The conditions on the table's own columns, without those that every row of the
             kept partitions fulfils. Readers of a log may apply it while they decode, and servers
             prune by it; where changes become a state, it is applied afterwards.
-        residual: The whole filter, for the rows that were read; None where every row fulfils it.
-        metadata_residual: The part of `residual` that is left where `pushed` was applied.
+        metadata_residual: The part of the filter that is left where `pushed` was applied.
         reasons: The parts that are left out and why, for people.
     """
 
@@ -86,7 +70,6 @@ class FilterPlan:
     prefixes: tuple[Row, ...] | None = None
     prefix_columns: tuple[str, ...] = ()
     pushed: Predicate | None = None
-    residual: Predicate | None = None
     metadata_residual: Predicate | None = None
     reasons: tuple[str, ...] = ()
 
@@ -111,7 +94,7 @@ class ScanFilter:
 
     predicate: Predicate
     table: TableInfo
-    bound: BoundPredicate
+    bound: binding.BoundPredicate
     metadata: Mapping[str, str]
 
     @classmethod
@@ -137,10 +120,12 @@ class ScanFilter:
         names = (
             {each: each for each in METADATA_TYPES} if metadata_names is None else metadata_names
         )
-        bound = bind(predicate, column_types(table.schema, metadata_types(names)))
+        bound = binding.bind(predicate, binding.column_types(table.schema, metadata_types(names)))
         own = frozenset(table.schema.column_names)
         visible = {own_name: name for name, own_name in names.items() if name not in own}
-        return cls(predicate=predicate, table=table, bound=simplified(bound), metadata=visible)
+        return cls(
+            predicate=predicate, table=table, bound=binding.simplified(bound), metadata=visible
+        )
 
     def plan(
         self, partitions: Sequence[PartitionInfo] | None = None, *, prunes: bool = True
@@ -168,9 +153,9 @@ class _Planning:
         self._reasons: list[str] = []
 
     def plan(self) -> FilterPlan:
-        if self._bound == ALL:
+        if self._bound == binding.ALL:
             return FilterPlan(reasons=("every row fulfils the filter",))
-        if self._bound == NONE:
+        if self._bound == binding.NONE:
             return self._nothing()
         kept, partition_rows = self._partitions_kept()
         buckets = self._buckets_kept()
@@ -193,22 +178,20 @@ class _Planning:
             prefixes=prefixes,
             prefix_columns=prefix if prefixes is not None else (),
             pushed=pushed,
-            residual=self._predicate,
             metadata_residual=rest,
             reasons=tuple(self._reasons),
         )
 
     def without_pruning(self) -> FilterPlan:
-        if self._bound == ALL:
+        if self._bound == binding.ALL:
             return FilterPlan(reasons=("every row fulfils the filter",))
         pushed, rest = self._parts(decided=frozenset())
-        return FilterPlan(pushed=pushed, residual=self._predicate, metadata_residual=rest)
+        return FilterPlan(pushed=pushed, metadata_residual=rest)
 
     def _nothing(self) -> FilterPlan:
         return FilterPlan(
             partition_names=() if self._table.is_partitioned() else None,
             bucket_ids=(),
-            residual=self._predicate,
             reasons=("no row can fulfil the filter",),
         )
 
@@ -249,7 +232,7 @@ class _Planning:
     def _has_finer_rows(self) -> bool:
         """Whether rows have digits of a TIME that are missing from the names of partitions."""
         kinds = [kind for _, kind in self._typed(self._table.partition_keys)]
-        is_fine = any(isinstance(each, TimeType) and _millis(each) > 1 for each in kinds)
+        is_fine = any(isinstance(each, t.TimeType) and _millis(each) > 1 for each in kinds)
         return is_fine and not self._table.keeps_millis
 
     def _buckets_kept(self) -> tuple[int, ...] | None:
@@ -369,7 +352,7 @@ class _Planning:
         return [] if column is None else [(column, METADATA_TYPES[own_name])]
 
     def _columns_named(self, names: Sequence[str]) -> str:
-        looked_at = columns_of(weakened(self._bound, names))
+        looked_at = binding.columns_of(binding.weakened(self._bound, names))
         return ", ".join(each for each in names if each in looked_at) or "the filter"
 
 
@@ -405,17 +388,17 @@ def _has_fine_time(values: Row, columns: Sequence[TypedColumn]) -> bool:
     return any(
         value % _millis(kind) != 0
         for value, (_, kind) in zip(values, columns, strict=True)
-        if isinstance(kind, TimeType)
+        if isinstance(kind, t.TimeType)
     )
 
 
-def _millis(data_type: TimeType) -> int:
+def _millis(data_type: t.TimeType) -> int:
     """How many units of the type a millisecond has, at least one."""
-    return max(1, UNITS_PER_SECOND[data_type.unit] // 1_000)
+    return max(1, t.UNITS_PER_SECOND[data_type.unit] // 1_000)
 
 
-def _is_too_fine(value: Any, data_type: DataType) -> bool:
-    if not isinstance(data_type, TimestampType | TimestampLtzType):
+def _is_too_fine(value: Any, data_type: t.DataType) -> bool:
+    if not isinstance(data_type, t.TimestampType | t.TimestampLtzType):
         return False
-    per_microsecond = UNITS_PER_SECOND[data_type.unit] // UNITS_PER_SECOND["us"]
+    per_microsecond = t.UNITS_PER_SECOND[data_type.unit] // t.UNITS_PER_SECOND["us"]
     return per_microsecond > 1 and value % per_microsecond != 0

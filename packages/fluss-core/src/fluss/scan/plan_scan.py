@@ -30,12 +30,7 @@ from fluss.model.did_you_mean import did_you_mean
 from fluss.model.extent import Extent
 from fluss.model.offsets import EARLIEST_OFFSET, LATEST_OFFSET
 from fluss.model.options.bounds import Bound, BoundKind
-from fluss.model.options.scan_options import (
-    CHANGELOG_COLUMNS,
-    Mode,
-    PartitionChoice,
-    ScanOptions,
-)
+from fluss.model.options.scan_options import CHANGELOG_COLUMNS, Mode, PartitionChoice, ScanOptions
 from fluss.model.paths import TableBucket
 from fluss.model.tables.partitions import PartitionInfo, PartitionSpec
 from fluss.model.tables.table_info import TableInfo
@@ -266,6 +261,12 @@ def window_of(start: Bound | None, end: Bound | None) -> Window | None:
     """The times between two bounds; None where neither is one."""
     start_ms = start.number if start is not None and start.kind is BoundKind.TIME else None
     end_ms = end.number if end is not None and end.kind is BoundKind.TIME else None
+    return None if start_ms is None and end_ms is None else Window(start_ms=start_ms, end_ms=end_ms)
+
+
+def window_left_by(filtered: FilterPlan) -> Window | None:
+    """The commit timestamps that a filter leaves."""
+    start_ms, end_ms = filtered.timestamp_range_ms or (None, None)
     return None if start_ms is None and end_ms is None else Window(start_ms=start_ms, end_ms=end_ms)
 
 

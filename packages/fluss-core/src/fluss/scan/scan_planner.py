@@ -13,35 +13,20 @@ from dataclasses import dataclass, field, replace
 
 from fluss.admin.admin import admin_of
 from fluss.connection.connection import TableHandle
-from fluss.errors import (
-    PartitionNotFoundError,
-)
+from fluss.errors import PartitionNotFoundError
 from fluss.log.extents import fetch_extents
 from fluss.lookup.frame_lookups import FOUND
 from fluss.model.options.bounds import Bound, BoundKind, Cursor
-from fluss.model.options.scan_options import (
-    Mode,
-    check_order,
-)
+from fluss.model.options.scan_options import Mode, check_order
 from fluss.model.paths import PhysicalTablePath, TableBucket
 from fluss.model.tables.partitions import PartitionInfo
 from fluss.model.tables.table_info import TableInfo
 from fluss.net.cancellation import Cancellation
+from fluss.scan import plan_scan as plan
 from fluss.scan.batch_headers import cut_to_tail
 from fluss.scan.commit_times import CommitTimes
 from fluss.scan.explain import reasons_of
 from fluss.scan.plan_filters import FilterPlan
-from fluss.scan.plan_scan import (
-    BucketFacts,
-    Range,
-    Window,
-    check_places,
-    decide_range,
-    exact_offset,
-    meet,
-    select_partitions,
-    window_of,
-)
 from fluss.scan.scan_stats import ScanStats
 from fluss.scan.shape import ScanShape
 from fluss.scan.split import ScanSplit
@@ -171,9 +156,9 @@ class _Pinning:
             buckets_pruned=self._buckets_pruned(chosen, kept, filtered),
             filtered=filtered,
         )
-        check_places(self.start, self._places(chosen), "start")
+        plan.check_places(self.start, self._places(chosen), "start")
         is_as_of = self.shape.options.as_of is not None
-        check_places(self.end, self._places(chosen), "as_of" if is_as_of else "end")
+        plan.check_places(self.end, self._places(chosen), "as_of" if is_as_of else "end")
         if filtered.is_empty:
             return pruning
         if may_look_up(self.table.info, self.shape, filtered):
@@ -198,7 +183,7 @@ class _Pinning:
 
     def _chosen(self, partitions: list[PartitionInfo]) -> list[PartitionInfo]:
         choices = self.shape.options.partitions
-        return select_partitions(
+        return plan.select_partitions(
             choices, partitions, self.table.info, skips_missing=self._skips_missing
         )
 
@@ -227,7 +212,7 @@ class _Pinning:
 
     async def _facts(
         self, kept: list[PartitionInfo] | None, filtered: FilterPlan
-    ) -> list[BucketFacts]:
+    ) -> list[plan.BucketFacts]:
         info, start, end = self.table.info, self.start, self.end
         places: dict[TableBucket, PhysicalTablePath] = {}
         for partition in [None] if kept is None else kept:
@@ -238,7 +223,7 @@ class _Pinning:
                 places[TableBucket.with_partition(info.table_id, partition_id, bucket_id)] = path
         reached = {
             bucket: max(
-                exact_offset(each, bucket, path.partition_name) or 0 for each in (start, end)
+                plan.exact_offset(each, bucket, path.partition_name) or 0 for each in (start, end)
             )
             for bucket, path in places.items()
         }
@@ -264,7 +249,7 @@ class _Pinning:
             return None if timestamp_ms is None else known.get(timestamp_ms, {}).get(bucket)
 
         return [
-            BucketFacts(
+            plan.BucketFacts(
                 bucket=bucket,
                 partition_name=path.partition_name,
                 extent=extents[bucket],
@@ -278,7 +263,9 @@ class _Pinning:
 
     # --- splits ---------------------------------------------------------------------------------
 
-    async def _splits(self, filtered: FilterPlan, facts: Sequence[BucketFacts]) -> list[ScanSplit]:
+    async def _splits(
+        self, filtered: FilterPlan, facts: Sequence[plan.BucketFacts]
+    ) -> list[ScanSplit]:
         shape, options = self.shape, self.shape.options
         template = self._template(filtered)
         splits = []
@@ -308,10 +295,8 @@ class _Pinning:
 
     def _template(self, filtered: FilterPlan) -> ScanSplit:
         shape, info, options = self.shape, self.table.info, self.shape.options
-        window = window_of(self.start, self.end)
-        low_ms, stop_ms = filtered.timestamp_range_ms or (None, None)
-        if low_ms is not None or stop_ms is not None:
-            window = Window(start_ms=low_ms, end_ms=stop_ms).meet(window)
+        window, left = plan.window_of(self.start, self.end), plan.window_left_by(filtered)
+        window = window if left is None else left.meet(window)
         return ScanSplit(
             table_path=info.table_path,
             bucket=TableBucket(info.table_id, 0),
@@ -330,16 +315,16 @@ class _Pinning:
             skips_trimmed=options.on_trimmed == "earliest",
         )
 
-    def _range(self, facts: BucketFacts, filtered: FilterPlan) -> Range:
+    def _range(self, facts: plan.BucketFacts, filtered: FilterPlan) -> plan.Range:
         options = self.shape.options
-        decided = decide_range(
+        decided = plan.decide_range(
             facts,
             start=self.start,
             end=self.end,
             on_trimmed=options.on_trimmed,
             is_as_of=options.as_of is not None,
         )
-        return decided if self.shape.mode is Mode.STATE else meet(decided, filtered, facts)
+        return decided if self.shape.mode is Mode.STATE else plan.meet(decided, filtered, facts)
 
     def _lookup_splits(self, filtered: FilterPlan) -> list[ScanSplit]:
         template = self._template(filtered)

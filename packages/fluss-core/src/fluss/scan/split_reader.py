@@ -128,13 +128,13 @@ class SplitReader:
             sources,
             parallel_max=parallel,
             bytes_max=READY_BYTES_MAX,
-            size_of=lambda piece: piece.size_bytes,
+            size_of=lambda piece: int(piece.batch.nbytes),
             in_order=self._order is not Order.NONE,
         )
         forget = self._cancellation.listen(fan_in.stop)
         try:
             if self._order is Order.TIMESTAMP:
-                yield from merged(fan_in, len(sources), self._place_in_time)
+                yield from merged(fan_in, len(sources), _place_in_time)
             else:
                 yield from fan_in
         finally:
@@ -165,9 +165,6 @@ class SplitReader:
         finally:
             forget()
             source.close()
-
-    def _place_in_time(self, piece: Piece) -> tuple[int, ...]:
-        return (piece.timestamp_ms, piece.index, piece.offset)
 
     def _groups(self) -> list[list[int]]:
         """The splits that are read together: in lanes where the order is free, otherwise alone."""
@@ -265,3 +262,7 @@ def _without_columns(batches: list[pa.RecordBatch]) -> pa.RecordBatch:
 def _cut(batch: pa.RecordBatch) -> Iterator[pa.RecordBatch]:
     for start in range(0, batch.num_rows, ROWS_MAX):
         yield batch.slice(start, ROWS_MAX)
+
+
+def _place_in_time(piece: Piece) -> tuple[int, ...]:
+    return (piece.timestamp_ms, piece.index, piece.offset)

@@ -18,12 +18,7 @@ from fluss.net.cancellation import Cancellation
 from fluss.records.arrow.numpy_arrays import from_numpy
 from fluss.records.filter.row_filter import RowFilter
 from fluss.scan.log_reader import LogPieces, Piece
-from fluss.scan.metadata_arrays import (
-    MetadataFilter,
-    OutputBuilder,
-    columns_to_read,
-    output_schema,
-)
+from fluss.scan.metadata_arrays import MetadataFilter, OutputBuilder, columns_to_read, output_schema
 from fluss.scan.scan_stats import ScanStats
 from fluss.scan.split import ScanSplit
 from fluss.state.changelog import Binlog

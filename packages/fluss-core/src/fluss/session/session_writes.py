@@ -82,11 +82,7 @@ class SessionWrites(ABC):
             **how: What `create_table` takes. Of a table that exists, its keys, partitions and
                 buckets are compared with those given.
         """
-        if not create:
-            return self._write(name, data, how, mode="append", progress=progress)
-        with naming_frame(data):
-            table, frame = table_for_frame(self, name, data, mode="append", how=how)
-            return table.append(frame, progress=progress)
+        return self._write(name, data, how, mode="append", create=create, progress=progress)
 
     def upsert(
         self,
@@ -98,11 +94,7 @@ class SessionWrites(ABC):
         **how: Unpack[NewTable],
     ) -> WriteReport:
         """Insert or replace rows by key; see `Table.upsert`, and `append` for the arguments."""
-        if not create:
-            return self._write(name, data, how, mode="upsert", progress=progress)
-        with naming_frame(data):
-            table, frame = table_for_frame(self, name, data, mode="upsert", how=how)
-            return table.upsert(frame, progress=progress)
+        return self._write(name, data, how, mode="upsert", create=create, progress=progress)
 
     def update(
         self,
@@ -147,8 +139,14 @@ class SessionWrites(ABC):
         how: Mapping[str, Any],
         *,
         mode: Literal["append", "upsert"],
+        create: bool,
         progress: Progress,
     ) -> WriteReport:
+        if create:
+            with naming_frame(data):
+                table, frame = table_for_frame(self, name, data, mode=mode, how=how)
+                write = table.append if mode == "append" else table.upsert
+                return write(frame, progress=progress)
         check_how(how, create=False)
         connection = self._open_connection()
         path = self.path_of(without_view(name)[0] if isinstance(name, str) else name)

@@ -8,7 +8,6 @@ it is readable wherever text is.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
 from functools import partial
 from html import escape
 from typing import Any, TypeVar
@@ -30,12 +29,6 @@ THOUSAND = 1_000
 ANSWER_S_MAX = 2.0
 
 T = TypeVar("T")
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class _Fact:
-    name: str
-    value: str
 
 
 class Explanation(str):
@@ -77,7 +70,7 @@ def table_text(core: TableHandle) -> str:
         f"  {each.name:<{width}}  {each.data_type}{_notes(each, info)}".rstrip()
         for each in info.schema.columns
     ]
-    facts = [f"{each.name}: {each.value}" for each in _facts(core)]
+    facts = [f"{name}: {value}" for name, value in _facts(core)]
     return "\n".join([f"Table {info.table_path}", *columns, *facts])
 
 
@@ -104,7 +97,7 @@ def session_html(text: str, tables: Mapping[str, Sequence[str]], *, more: int = 
         more: How many further databases there are.
     """
     rows = [(name, str(len(each)), _some(each)) for name, each in tables.items()]
-    note = _list([_Fact(name="and", value=f"{more} more databases")]) if more else ""
+    note = _list([("and", f"{more} more databases")]) if more else ""
     return _framed(text, _grid(("database", "tables", ""), rows) + note)
 
 
@@ -112,7 +105,7 @@ def silent_html(text: str, error: FlussError | None) -> str:
     """A session that is closed, or whose servers do not answer, as HTML."""
     if error is None:
         return _framed(text, "")
-    return _framed(text, _list([_Fact(name="databases", value=f"not known: {error.message}")]))
+    return _framed(text, _list([("databases", f"not known: {error.message}")]))
 
 
 def _some(names: Sequence[str]) -> str:
@@ -134,19 +127,19 @@ def scan_html(
         options: The options that were given, as text.
         stats: Its counters; None where it is not pinned yet.
     """
-    facts = [_Fact(name=each, value=value) for each, value in options.items() if each != "columns"]
+    facts = [(each, value) for each, value in options.items() if each != "columns"]
     if stats is None:
-        facts.append(_Fact(name="pinned", value="when it is first read"))
+        facts.append(("pinned", "when it is first read"))
     else:
         rows = f"at most {stats.rows_max:,} in {stats.splits} splits"
         facts += [
-            _Fact(name="pinned", value=rows),
-            _Fact(name="read so far", value=f"{stats.rows_returned:,} rows"),
+            ("pinned", rows),
+            ("read so far", f"{stats.rows_returned:,} rows"),
         ]
     columns = [(each.name, str(each.type)) for each in schema][:COLUMNS_SHOWN_MAX]
     more = len(schema) - len(columns)
     if more:
-        facts.insert(0, _Fact(name="and", value=f"{more} more columns"))
+        facts.insert(0, ("and", f"{more} more columns"))
     return _framed(f"Scan of {name}", _grid(("column", "type"), columns) + _list(facts))
 
 
@@ -159,7 +152,7 @@ def follow_html(name: str, schema: pa.Schema, stats: ScanStats) -> str:
         stats: Its counters.
     """
     columns = [(each.name, str(each.type)) for each in schema][:COLUMNS_SHOWN_MAX]
-    facts = [_Fact(name="given out so far", value=f"{stats.rows_returned:,} rows")]
+    facts = [("given out so far", f"{stats.rows_returned:,} rows")]
     return _framed(f"Follow of {name}", _grid(("column", "type"), columns) + _list(facts))
 
 
@@ -189,23 +182,23 @@ def _notes(column: Column, info: TableInfo) -> str:
     return f"  {', '.join(notes)}" if notes else ""
 
 
-def _facts(core: TableHandle) -> list[_Fact]:
+def _facts(core: TableHandle) -> list[tuple[str, str]]:
     info = core.info
     facts = []
     if info.comment:
-        facts.append(_Fact(name="comment", value=info.comment))
-    facts.append(_Fact(name="primary key", value=", ".join(info.primary_keys) or "none (log)"))
+        facts.append(("comment", info.comment))
+    facts.append(("primary key", ", ".join(info.primary_keys) or "none (log)"))
     each = " in each partition" if info.is_partitioned() else ""
     by = f" by {', '.join(info.bucket_keys)}" if info.bucket_keys else ""
-    facts.append(_Fact(name="buckets", value=f"{info.num_buckets}{each}{by}"))
+    facts.append(("buckets", f"{info.num_buckets}{each}{by}"))
     try:
         amounts = within_moments(lambda: _amounts(core))
     except FlussError as error:
-        amounts = [_Fact(name="rows", value=f"not known: {error.message}")]
+        amounts = [("rows", f"not known: {error.message}")]
     return [*facts, *amounts]
 
 
-def _amounts(core: TableHandle) -> list[_Fact]:
+def _amounts(core: TableHandle) -> list[tuple[str, str]]:
     """Rows as leaders count them, changes by offsets, and bytes by the last batches.
 
     Offsets without rows are counted among the changes, so these are `at most`.
@@ -214,13 +207,13 @@ def _amounts(core: TableHandle) -> list[_Fact]:
     facts = []
     if size.partitions is not None:
         by = ", ".join(core.info.partition_keys)
-        facts.append(_Fact(name="partitions", value=f"{size.partitions} by {by}"))
+        facts.append(("partitions", f"{size.partitions} by {by}"))
     if size.rows is not None:
-        facts.append(_Fact(name="rows", value=f"{size.rows:,}"))
+        facts.append(("rows", f"{size.rows:,}"))
     name = "changes in the log" if core.info.has_primary_key() else "rows"
-    facts.append(_Fact(name=name, value=f"at most {size.changes_max:,}"))
+    facts.append((name, f"at most {size.changes_max:,}"))
     if size.log_bytes is not None:
-        facts.append(_Fact(name="size of the log", value=f"about {_size(size.log_bytes)}"))
+        facts.append(("size of the log", f"about {_size(size.log_bytes)}"))
     return facts
 
 
@@ -258,11 +251,11 @@ def _grid(names: tuple[str, ...], rows: Iterable[tuple[str, ...]]) -> str:
     return f'<table style="{_TABLE}"><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table>'
 
 
-def _list(facts: Iterable[_Fact]) -> str:
+def _list(facts: Iterable[tuple[str, str]]) -> str:
     rows = "".join(
-        f'<tr><th style="{_CELL} opacity: .65; font-weight: normal;">{escape(each.name)}</th>'
-        f"{_cell(each.value)}</tr>"
-        for each in facts
+        f'<tr><th style="{_CELL} opacity: .65; font-weight: normal;">{escape(name)}</th>'
+        f"{_cell(value)}</tr>"
+        for name, value in facts
     )
     return f'<table style="{_TABLE}"><tbody>{rows}</tbody></table>'
 

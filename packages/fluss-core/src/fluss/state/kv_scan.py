@@ -20,12 +20,7 @@ from fluss.wire import messages
 from fluss.wire.api import ApiKey
 from fluss.wire.byte_buffers import Buffer
 from fluss.wire.messages import write_message
-from fluss.wire.zero_copy.scan_batches import (
-    LIMIT_SCAN_RESPONSE,
-    SCAN_KV_RESPONSE,
-    LimitScanResponse,
-    ScanKvResponse,
-)
+from fluss.wire.zero_copy import scan_batches as wire
 
 log = logging.getLogger("fluss.kv_scan")
 
@@ -36,7 +31,7 @@ CLOSE_WAIT_S_MAX: Final = 0.5
 
 async def limit_scan(
     cluster: Cluster, path: PhysicalTablePath, bucket: TableBucket, *, limit: int
-) -> LimitScanResponse:
+) -> wire.LimitScanResponse:
     """Return the first rows of a keyed bucket, or the last rows of a log; the answer says which.
 
     Raises:
@@ -50,9 +45,9 @@ async def limit_scan(
     )
     body = [write_message(request)]
 
-    async def attempt() -> LimitScanResponse:
+    async def attempt() -> wire.LimitScanResponse:
         leader = await cluster.leader(path, bucket)
-        answer = LIMIT_SCAN_RESPONSE.read(
+        answer = wire.LIMIT_SCAN_RESPONSE.read(
             await cluster.send(leader.server_id, ApiKey.LIMIT_SCAN, body)
         )
         _check(cluster, path, bucket, answer)
@@ -88,7 +83,7 @@ class KvScan:
             FlussError: The bucket cannot be read.
         """
 
-        async def attempt() -> ScanKvResponse:
+        async def attempt() -> wire.ScanKvResponse:
             leader = await self._cluster.leader(self._path, self._bucket)
             self._server_id = leader.server_id
             request = messages.ScanKvRequest(call_seq_id=0, batch_size_bytes=PAGE_BYTES)
@@ -133,14 +128,14 @@ class KvScan:
             except FlussError as error:
                 log.debug("closing a scan of %s: %s", self._bucket, error.message)
 
-    def _taken(self, answer: ScanKvResponse) -> Buffer:
+    def _taken(self, answer: wire.ScanKvResponse) -> Buffer:
         # The last page still names the scanner, whose session has already ended.
         self._scanner_id = answer.scanner_id if answer.has_more_results else None
         return answer.records[0] if answer.records else b""
 
-    async def _ask(self, request: messages.ScanKvRequest) -> ScanKvResponse:
+    async def _ask(self, request: messages.ScanKvRequest) -> wire.ScanKvResponse:
         body = [write_message(request)]
-        answer = SCAN_KV_RESPONSE.read(
+        answer = wire.SCAN_KV_RESPONSE.read(
             await self._cluster.send(self._server_id, ApiKey.SCAN_KV, body)
         )
         _check(self._cluster, self._path, self._bucket, answer)
@@ -151,7 +146,7 @@ def _check(
     cluster: Cluster,
     path: PhysicalTablePath,
     bucket: TableBucket,
-    answer: LimitScanResponse | ScanKvResponse,
+    answer: wire.LimitScanResponse | wire.ScanKvResponse,
 ) -> None:
     if answer.error_code is None:
         return

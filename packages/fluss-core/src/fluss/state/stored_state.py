@@ -21,10 +21,7 @@ from fluss.model.paths import PhysicalTablePath, TableBucket
 from fluss.net.cancellation import Cancellation
 from fluss.net.remote_files import RemoteFiles
 from fluss.records.framing import Frames
-from fluss.records.kv.value_batch import (
-    frames_of_values,
-    read_value_batch,
-)
+from fluss.records.kv.value_batch import frames_of_values, read_value_batch
 from fluss.state.kv_scan import ROWS_MAX, KvScan, limit_scan
 from fluss.state.kv_snapshot import copy_snapshot, latest_snapshots
 

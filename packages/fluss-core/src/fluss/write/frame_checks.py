@@ -25,19 +25,12 @@ from fluss.model.types.data_type import DataType
 from fluss.records.arrow.batch_layout import BatchLayout
 from fluss.records.convert.cast import to_wire_batch
 from fluss.rows.buffers.columns import BoolArray, Int64Array
+from fluss.write import write_targets as targets
 from fluss.write.caller_rows import rows_counted
 from fluss.write.change_frames import added_columns, change_batch, gathered, without_columns
 from fluss.write.pandas_frames import check_index
 from fluss.write.tabular import ArrowFrame, Frame, frame_of, frame_of_keys
 from fluss.write.wire_rows import PartitionPaths, WireRows
-from fluss.write.write_targets import (
-    check_appends,
-    check_changes,
-    check_deletes,
-    check_row_deletes,
-    check_upserts,
-    nullable_layout,
-)
 
 Mode = Literal["append", "upsert", "delete", "update"]
 _DONE: Final = {"upsert": "replaced", "delete": "deleted", "update": "updated"}
@@ -120,7 +113,7 @@ class FrameCheck:
         """The columns that are written, as the table keeps them."""
         info, types = self.table, self.types
         if self.is_changelog:
-            return nullable_layout(info).project(info.schema.column_indexes(types))
+            return targets.nullable_layout(info).project(info.schema.column_indexes(types))
         # In the order of the table, in which rows are encoded; `types` has that of the frame.
         names = tuple(each for each in info.schema.column_names if each in types)
         return BatchLayout.of(names, tuple(map(types.__getitem__, names)), limits=info.value_limits)
@@ -147,11 +140,11 @@ class FrameCheck:
             changes = change_batch(given)
             with rows_counted(positions=changes.positions):
                 wire = to_wire_batch(changes.rows, self.layout)
-                check_changes(self.table, wire, changes.deletes)
+                targets.check_changes(self.table, wire, changes.deletes)
                 rows = self._checked(wire)
                 if changes.deletes.any():
-                    check_row_deletes(self.table, int(changes.deletes.argmax()))
-                    check_deletes(self.table)
+                    targets.check_row_deletes(self.table, int(changes.deletes.argmax()))
+                    targets.check_deletes(self.table)
         return CheckedRows(
             rows=rows,
             deletes=changes.deletes,
@@ -230,12 +223,12 @@ def _check_mode(info: TableInfo, mode: Mode, columns: Sequence[str] | None) -> N
             hint="Give a frame of the columns that are to be written.",
         )
     if mode == "append":
-        check_appends(info)
+        targets.check_appends(info)
     else:
-        check_upserts(info, done=_DONE[mode])
+        targets.check_upserts(info, done=_DONE[mode])
     if mode == "delete":
-        check_row_deletes(info)
-        check_deletes(info)
+        targets.check_row_deletes(info)
+        targets.check_deletes(info)
 
 
 def _check_added(info: TableInfo, mode: Mode, added: Sequence[str], *, is_free: bool) -> None:

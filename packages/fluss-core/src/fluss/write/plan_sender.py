@@ -38,7 +38,7 @@ LATE_S_MAX = 1.0
 # The hints for the rows of one batch.
 LOOK_FIRST: Final = "Look what the table holds before you write these rows again."
 WRITE_AGAIN: Final = "They can be written again."
-_SEQUENCE_ERRORS = frozenset({
+SEQUENCE_ERRORS = frozenset({
     ErrorCode.OUT_OF_ORDER_SEQUENCE_EXCEPTION,
     ErrorCode.UNKNOWN_WRITER_ID_EXCEPTION,
 })  # fmt: skip
@@ -253,7 +253,7 @@ class SendPlan:
         code = error.error_code
         if code == ErrorCode.DUPLICATE_SEQUENCE_EXCEPTION:
             return [self.written(batch, offset=None, now=now)]
-        if code in _SEQUENCE_ERRORS and batch.sequence != NO_SEQUENCE:
+        if code in SEQUENCE_ERRORS and batch.sequence != NO_SEQUENCE:
             return self._settle_sequence(batch, error, now=now)
         if not is_certainly_unwritten(error):
             batch.in_doubt = True

@@ -16,13 +16,7 @@ import pyarrow as pa
 from fluss.errors import InvalidValueError
 from fluss.model.types.data_type import DataType
 from fluss.model.types.polars_types import is_from_polars
-from fluss.write.pandas_frames import (
-    arrow_of,
-    index_names,
-    is_from_pandas,
-    read_arrow,
-    with_index,
-)
+from fluss.write import pandas_frames
 from fluss.write.polars_frames import exportable
 from fluss.write.python_to_arrow import ColumnFrame, RowFrame, is_one_row
 
@@ -83,16 +77,18 @@ def frame_of(data: Tabular) -> Frame:
         return _stream(data.to_reader())
     if _is_from(data, "pyarrow") and hasattr(data, "scanner"):
         return _stream(data.scanner().to_reader())
-    if is_from_pandas(data):
-        index = index_names(data)
-        table = arrow_of(with_index(data, index))
+    if pandas_frames.is_from_pandas(data):
+        index = pandas_frames.index_names(data)
+        table = pandas_frames.arrow_of(pandas_frames.with_index(data, index))
         return ArrowFrame(table.schema, table.to_batches(), is_whole=True, index=index)
     if is_from_polars(data):
         return _of_polars(data)
     if hasattr(data, "__arrow_c_stream__"):
-        return _stream(read_arrow(data, lambda: pa.RecordBatchReader.from_stream(data)))
+        return _stream(
+            pandas_frames.read_arrow(data, lambda: pa.RecordBatchReader.from_stream(data))
+        )
     if hasattr(data, "__arrow_c_array__"):
-        batch = read_arrow(data, lambda: pa.record_batch(data))
+        batch = pandas_frames.read_arrow(data, lambda: pa.record_batch(data))
         return ArrowFrame(batch.schema, [batch], is_whole=True)
     return _of_python(data)
 
@@ -103,7 +99,7 @@ def _of_polars(data: Any) -> Frame:
     if hasattr(data, "to_frame"):
         data = data.to_frame()
     data = exportable(data)
-    reader = read_arrow(data, lambda: pa.RecordBatchReader.from_stream(data))
+    reader = pandas_frames.read_arrow(data, lambda: pa.RecordBatchReader.from_stream(data))
     return _whole(reader.read_all())
 
 

@@ -17,13 +17,7 @@ from fluss.records.log.log_writer import write_log_batch
 from fluss.wire import messages
 from fluss.wire.byte_buffers import Buffer
 from fluss.wire.table_paths import read_bucket
-from fluss.wire.zero_copy.record_batches import (
-    PRODUCE_LOG_REQUEST,
-    PUT_KV_REQUEST,
-    ProduceLogRequest,
-    PutKvRequest,
-    WrittenBucket,
-)
+from fluss.wire.zero_copy import record_batches as wire
 from fluss.write.plan_sender import ProduceRequest
 from fluss.write.write_batch import WriteBatch, WriterSettings
 
@@ -41,14 +35,14 @@ def write_request_body(request: ProduceRequest, settings: WriterSettings) -> lis
     """The body of a request, as buffers to be sent one after the other."""
     route = request.route
     buckets = tuple(
-        WrittenBucket(
+        wire.WrittenBucket(
             partition_id=batch.partition_id, bucket_id=batch.bucket_id, records=_records(batch)
         )
         for batch in request.batches
     )
     if route.is_kv:
-        return PUT_KV_REQUEST.write(
-            PutKvRequest(
+        return wire.PUT_KV_REQUEST.write(
+            wire.PutKvRequest(
                 acks=settings.acks,
                 table_id=route.table_id,
                 timeout_ms=settings.replica_wait_ms,
@@ -57,8 +51,8 @@ def write_request_body(request: ProduceRequest, settings: WriterSettings) -> lis
                 agg_mode=route.agg_mode,
             )
         )
-    return PRODUCE_LOG_REQUEST.write(
-        ProduceLogRequest(
+    return wire.PRODUCE_LOG_REQUEST.write(
+        wire.ProduceLogRequest(
             acks=settings.acks,
             table_id=route.table_id,
             timeout_ms=settings.replica_wait_ms,

@@ -34,11 +34,6 @@ class Chunk:
     error: FlussError | None = None
     when_sealed: list[Callable[[], None]] = field(default_factory=list)
 
-    @property
-    def is_sealed(self) -> bool:
-        """Whether its rows have become batches, or have failed."""
-        return self.batches is not None or self.error is not None
-
     def sealed(self, batches: Sequence[WriteBatch], batch_of_row: Int32Array | None) -> None:
         """Note the batches of its rows."""
         self.batch_of_row = batch_of_row
@@ -115,10 +110,10 @@ class WriteResultHandle:
 
     def _watch(self, caller: ResultSink[Written]) -> None:
         chunk = self._chunk
-        if not chunk.is_sealed:
-            chunk.when_sealed.append(partial(self._watch, caller))
-        elif chunk.error is not None:
+        if chunk.error is not None:
             caller.fail(copy_of(chunk.error))
+        elif chunk.batches is None:
+            chunk.when_sealed.append(partial(self._watch, caller))
         else:
             batches = chunk.batches_of(self._first, self._stop)
             countdown = _Countdown(caller, len(batches))

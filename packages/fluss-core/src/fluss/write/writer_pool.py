@@ -23,19 +23,12 @@ from fluss.net.cluster_client import Cluster
 from fluss.net.engine_thread import Engine
 from fluss.records.arrow.batch_layout import BatchLayout
 from fluss.wire.api import ApiKey
+from fluss.write import write_targets as targets
 from fluss.write.placement import Placement
 from fluss.write.plan_pinned_sender import PinnedSendPlan
 from fluss.write.sender import Sender
 from fluss.write.write_batch import ACKS_ALL, WriterSettings
 from fluss.write.write_encoding import KvTarget, LogTarget, Target
-from fluss.write.write_targets import (
-    check_appends,
-    check_partial_writes,
-    check_target_columns,
-    check_upserts,
-    nullable_layout,
-    whole_layout,
-)
 from fluss.write.writer_cores import AppendCore, UpsertCore, WireWriter
 
 log = logging.getLogger("fluss.writer")
@@ -96,9 +89,12 @@ class WriterPool:
         Raises:
             UnsupportedOperationError: The table has a primary key.
         """
-        check_appends(table)
-        placement = self._placement(table, whole_layout(table), choose)
-        return LogTarget(placement, self.settings, has_statistics=self._takes_statistics(table))
+        targets.check_appends(table)
+        placement = self._placement(table, targets.whole_layout(table), choose)
+        # Batches may carry statistics where the servers know these; 0.9.1 would misread them.
+        asks_for_them = table.options.statistics_columns_text is not None
+        has_statistics = asks_for_them and self._cluster.offers_now(ApiKey.SCAN_KV)
+        return LogTarget(placement, self.settings, has_statistics=has_statistics)
 
     def pinned_sender(self, table: TableInfo) -> Sender:
         """Make a sender for batches with their own writer id and sequence; the caller closes it."""
@@ -138,11 +134,11 @@ class WriterPool:
                 whole rows only.
             SchemaMismatchError: The table cannot be written by these columns.
         """
-        check_upserts(table)
-        columns = check_target_columns(table, target_columns)
+        targets.check_upserts(table)
+        columns = targets.check_target_columns(table, target_columns)
         if columns and agg_mode != AGG_OVERWRITE:
-            check_partial_writes(table)
-        placement = self._placement(table, nullable_layout(table))
+            targets.check_partial_writes(table)
+        placement = self._placement(table, targets.nullable_layout(table))
         return KvTarget(placement, self.settings, target_columns=columns, agg_mode=agg_mode or None)
 
     async def close(self, *, timeout_s: float = CLOSE_WAIT_S) -> int:
@@ -200,12 +196,6 @@ class WriterPool:
             return view.leader_of(bucket) is not None
 
         return has_leader
-
-    def _takes_statistics(self, table: TableInfo) -> bool:
-        """Whether batches may carry statistics, which 0.9.1 would misread."""
-        return table.options.statistics_columns_text is not None and self._cluster.offers_now(
-            ApiKey.SCAN_KV
-        )
 
 
 async def _seal(writer: WireWriter) -> None:
