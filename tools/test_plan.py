@@ -16,6 +16,7 @@ from typing import Final
 
 from fluss.errors import FlussError
 from fluss_testkit.java_runtime import JavaRuntime, find_java
+from tools.docs.browser import find_chromium
 
 ROOT: Final = Path(__file__).resolve().parent.parent
 DURATIONS: Final = ROOT / ".dev" / "test-durations.json"
@@ -94,6 +95,10 @@ def find_skipped() -> Iterator[Skipped]:
     missing = _missing_java()
     if missing is not None:
         yield Skipped(tests="a real Fluss, Java's own classes, Spark", reason=missing)
+    if find_chromium() is None:
+        yield Skipped(
+            tests="the site in a browser", reason="no Chromium; ./dev docs screenshots installs it"
+        )
     if hasattr(os, "geteuid") and os.geteuid() == 0:
         yield Skipped(tests="a directory without permission", reason="root may write everywhere")
 
