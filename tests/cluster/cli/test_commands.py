@@ -126,6 +126,15 @@ def test_files_go_in_and_come_out_again(run, database, tmp_path):
     assert not list(tmp_path.glob(".*unfinished"))
 
 
+def test_the_output_format_is_that_of_every_command(run, people, tmp_path):
+    for words in (["head", people], ["export", people, "-"]):
+        done = run(*words, "-o", "csv")
+        assert (done.returncode, done.stdout.splitlines()[0]) == (0, b"id,name,price")
+    for words in (["-", "-o", "table"], [str(tmp_path / "x.csv"), "-o", "json"]):
+        done = run("export", people, *words)
+        assert (done.returncode, done.stdout, "--file-format" in done.said) == (2, b"", True)
+
+
 def test_a_device_is_written_to_and_not_replaced(session, people, program):
     line, environment = program
     done = subprocess.run(

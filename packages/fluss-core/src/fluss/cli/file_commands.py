@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Final
 
 import typer
 
-from fluss.cli.format_names import FileFormat
+from fluss.cli.format_names import FileFormat, OutputFormat
 from fluss.cli.global_options import GlobalOptions
 from fluss.cli.scan_arguments import (
     ColumnsOption,
@@ -178,6 +178,7 @@ def export_rows(
     by = _listed(partition_by)
     if by and file == _STANDARD:
         raise typer.BadParameter("--partition-by writes a folder, and - is the standard output")
+    file_format = file_format or _format_of_output(file, options)
     with options.table(name) as table:
         scan = table.scan(
             **scan_options_of(columns, start, end, partitions, mode, where=where, metadata=metadata)
@@ -216,6 +217,18 @@ def _new_table(
         buckets=buckets,
         types=_types(types),
     )
+
+
+def _format_of_output(file: str, options: GlobalOptions) -> FileFormat | None:
+    """Return the format that `--output` chooses for the standard output."""
+    if options.output is None:
+        return None
+    if file != _STANDARD or options.output is OutputFormat.TABLE:
+        raise typer.BadParameter(
+            f"-o {options.output} is for rows on the standard output; --file-format chooses the "
+            "format of a file, and `fluss head` shows a table"
+        )
+    return FileFormat(options.output.value)
 
 
 def _opened(
