@@ -22,7 +22,7 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parent.parent
 PAGES = ROOT / "docs" / "proofs"
 VERSIONS_OF = ("pyarrow", "numpy", "protobuf", "crc32c", "hypothesis", "pytest")
-CLOSING_LINE = re.compile(r"\d+ passed|oracle: |kills: |failover: |differences")
+CLOSING_LINE = re.compile(r"\d+ passed|oracle: |kills: |failover: |import: |export: |differences")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -149,6 +149,16 @@ PROOFS = (
         "same rows in memory, in its streaming and its in-memory engine.",
         tests=("tests/proofs/test_polars_queries.py",),
         environment={"FLUSS_TEST_PROFILE": "exhaustive", "FLUSS_TEST_REQUIRE_REAL": "1"},
+    ),
+    Proof(
+        name="import",
+        claim="`fluss import` writes 5 GB of Parquet files into a log while it is killed (-9) eight "
+        "times at random moments, and the same command continues each time; `fluss export` writes "
+        "them back to Parquet. Every row is there exactly once and unchanged, in the table and in "
+        "the file, and neither command needs more memory at its end than at its beginning.",
+        tests=("tests/proofs/test_import.py",),
+        environment={"FLUSS_TEST_PROFILE": "exhaustive"},
+        counts=True,
     ),
     Proof(
         name="spark",

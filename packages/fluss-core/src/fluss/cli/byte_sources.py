@@ -153,12 +153,12 @@ def _open_pipe(file: str) -> Callable[[int], bytes]:
 def seekable(file: str) -> Any:
     """Open a file for random access; a pipe or a compressed file is copied to a temporary one."""
     if can_be_read_again(file) and not is_compressed(file):
-        return pa.memory_map(file)
+        return pa.OSFile(file)  # a map would show every byte read as memory of the process
     with tempfile.NamedTemporaryFile() as copy, closing(ByteSource(file)) as source:
         while block := source.read(_COPY_BYTES):
             copy.write(block)
         copy.flush()
-        return pa.memory_map(copy.name)  # the map keeps the bytes when the name is removed
+        return pa.OSFile(copy.name)  # it keeps the bytes when the name is removed
 
 
 def is_compressed(file: str) -> bool:
