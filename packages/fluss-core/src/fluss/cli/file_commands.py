@@ -107,28 +107,25 @@ def import_rows(
         options={"file_format": file_format},
     )
     options: GlobalOptions = context.obj
-    with (
-        _without_writer_logs(),
-        options.named(name) as (session, path),
-        progress_bar("importing", is_shown=options.shows_progress) as bar,
-    ):
+    with _without_writer_logs(), options.named(name) as (session, path):
         before: list[int] = []
 
         def continued(rows: int) -> None:
             before.append(rows)
-            options.report(
-                f"continuing an import that ended early: {rows:,} rows are in {path} (--restart "
-                "writes all rows again)"
-            )
+            if not options.is_quiet:
+                bar.note(
+                    f"continuing an import that ended early: {rows:,} rows are in {path} "
+                    "(--restart writes all rows again)"
+                )
 
         def written(rows: int) -> None:
             bar.add(rows, fraction=job.fraction)
 
-        job = ImportJob(
-            session, path, new, request, Observer(on_written=written, on_continued=continued)
-        )
+        observer = Observer(on_written=written, on_continued=continued)
+        job = ImportJob(session, path, new, request, observer)
         try:
-            job.run()
+            with progress_bar("importing", is_shown=options.shows_progress) as bar:
+                job.run()
         except KeyboardInterrupt:
             typer.echo(f"\nfluss: interrupted\n  {job.account()}", err=True)
             raise typer.Exit(_INTERRUPTED) from None

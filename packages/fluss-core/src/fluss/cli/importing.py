@@ -35,7 +35,7 @@ from fluss.waiting import in_thread, is_done, result_of
 from fluss.write.write_tally import WriteProgress
 
 CHUNK_ROWS: Final = 200_000
-CHUNK_BYTES: Final = 32 << 20
+CHUNK_BYTES: Final = 16 << 20
 GRACE_S: Final = 0.6  # for the rows in flight, after Ctrl-C
 # These are about the rows of the files: the same command would fail again.
 _INPUT_ERRORS: Final = (

@@ -8,8 +8,10 @@ from __future__ import annotations
 from collections.abc import Iterator
 from contextlib import contextmanager
 
+import typer
 from rich.console import Console
 from rich.progress import BarColumn, Progress, TaskID, TextColumn, TimeRemainingColumn
+from rich.text import Text
 
 _STEPS = 10_000
 
@@ -38,6 +40,13 @@ class ProgressBar:
             completed=0 if fraction is None else fraction * _STEPS,
             text=f"{self._rows:,} rows {percent} {rate}",
         )
+
+    def note(self, text: str) -> None:
+        """Write a line above the bar."""
+        if self._bar.disable:
+            typer.echo(text, err=True)
+        else:
+            self._bar.console.print(Text(text))
 
 
 @contextmanager
