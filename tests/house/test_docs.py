@@ -175,6 +175,14 @@ def test_every_page_is_found_from_the_index():
         assert page in linked or page == DOCS / "README.md", page.name
 
 
+def test_every_notebook_is_listed_and_in_the_navigation():
+    page = (DOCS / "tutorials/notebooks.md").read_text()
+    navigation = (ROOT / "tools/docs/mkdocs.yml").read_text()
+    for notebook in (ROOT / "examples/notebooks").glob("*.ipynb"):
+        assert f"(../../examples/notebooks/{notebook.name})" in page
+        assert f"repository/examples/notebooks/{notebook.name}.md" in navigation
+
+
 @pytest.mark.parametrize("folder", ["cookbook", "api"])
 def test_every_page_of_a_folder_is_found_from_its_index(folder):
     index = (DOCS / folder / "README.md").read_text()
