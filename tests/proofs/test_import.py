@@ -32,7 +32,7 @@ GROUP_ROWS = 500_000 if IS_EXHAUSTIVE else 50_000
 RSS_MB_MAX = 1_000
 SEGMENT_BYTES = (128 << 20) if IS_EXHAUSTIVE else (4 << 20)
 COMMAND = (
-    f"import sys; from fluss.cli import import_writers, main; "
+    f"import sys; from fluss.cli import main; from fluss.cli.files import import_writers; "
     f"import_writers.SEGMENT_BYTES = {SEGMENT_BYTES}; sys.exit(main())"
 )
 

@@ -6,7 +6,7 @@ from typing import Any, Self
 
 import pyarrow as pa
 
-from fluss.cli import read_commands as reading
+from fluss.cli.commands import read_commands as reading
 
 
 class EndedFollow:

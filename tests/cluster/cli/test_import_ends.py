@@ -15,11 +15,11 @@ import numpy as np
 import pytest
 
 import fluss
-from fluss.cli.import_state import ImportState
-from fluss.cli.import_writers import ChunkWriter, OnceWriter
-from fluss.cli.importing import ImportJob, ImportRequest, Observer
-from fluss.cli.input_files import InputFile
-from fluss.cli.new_table import NewTable
+from fluss.cli.files.import_state import ImportState
+from fluss.cli.files.import_writers import ChunkWriter, OnceWriter
+from fluss.cli.files.importing import ImportJob, ImportRequest, Observer
+from fluss.cli.files.input_files import InputFile
+from fluss.cli.files.new_table import NewTable
 from fluss.errors import ConnectError, InvalidValueError
 from fluss.model.tables.table_options import MergeEngine
 from fluss.write.write_tally import WriteProgress

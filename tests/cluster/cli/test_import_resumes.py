@@ -12,7 +12,7 @@ import pyarrow as pa
 import pytest
 from pyarrow import parquet as pq
 
-from fluss.cli import import_writers
+from fluss.cli.files import import_writers
 
 ROWS = 600_000
 
@@ -30,7 +30,7 @@ def _importing(program, *words):
     (python, flag, line), environment = program
     # Small segments, so that a kill is likely to hit each place of the protocol.
     line = (
-        "from fluss.cli import import_writers, importing; import_writers.SEGMENT_BYTES = 1 << 20; "
+        "from fluss.cli.files import import_writers, importing; import_writers.SEGMENT_BYTES = 1 << 20; "
         f"importing.CHUNK_ROWS = 20_000; {line}"
     )
     return subprocess.Popen(

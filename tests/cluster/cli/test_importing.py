@@ -13,7 +13,7 @@ import pyarrow as pa
 import pytest
 from pyarrow import ipc, parquet as pq
 
-from fluss.cli.importing import CHUNK_ROWS
+from fluss.cli.files.importing import CHUNK_ROWS
 
 
 @pytest.fixture
@@ -110,8 +110,8 @@ def test_a_row_that_the_table_refuses_is_named_with_its_location(
 def test_a_late_bad_value_fails_with_the_count_and_how_to_continue(
     import_text, session, database, monkeypatch
 ):
-    monkeypatch.setattr("fluss.cli.row_files.SAMPLE_BYTES", 100_000)
-    monkeypatch.setattr("fluss.cli.csv_file.BLOCK_BYTES", 100_000)
+    monkeypatch.setattr("fluss.cli.files.row_files.SAMPLE_BYTES", 100_000)
+    monkeypatch.setattr("fluss.cli.files.csv_file.BLOCK_BYTES", 100_000)
     count = CHUNK_ROWS + 50_000
     good = "v\n" + "".join(f"{each}\n" for each in range(count))
     done = import_text(f"{database}.late", good + "1.5\n7\n", "--create", "--buckets", "1")
@@ -212,9 +212,9 @@ def test_a_table_of_another_shape_is_not_written_to(import_text, session, typed)
 def test_large_files_are_read_in_blocks_and_lines_may_cross_them(
     import_text, session, database, monkeypatch
 ):
-    monkeypatch.setattr("fluss.cli.json_file.BLOCK_BYTES", 1_000)
-    monkeypatch.setattr("fluss.cli.csv_file.BLOCK_BYTES", 3_000)
-    monkeypatch.setattr("fluss.cli.csv_file.RECORD_BYTES_MAX", 20_000)
+    monkeypatch.setattr("fluss.cli.files.json_file.BLOCK_BYTES", 1_000)
+    monkeypatch.setattr("fluss.cli.files.csv_file.BLOCK_BYTES", 3_000)
+    monkeypatch.setattr("fluss.cli.files.csv_file.RECORD_BYTES_MAX", 20_000)
     rows = [{"n": each, "t": "é" * (each % 700)} for each in range(2_000)]
     table = session.create_table("blocks", pa.Table.from_pylist(rows), buckets=1)
     lines = "".join(json.dumps(each, ensure_ascii=False) + "\n" for each in rows)
@@ -222,7 +222,7 @@ def test_large_files_are_read_in_blocks_and_lines_may_cross_them(
     cells = "".join(f'{each["n"]},"{each["t"]}"\r\n' for each in rows)
     assert import_text(table.name, "\ufeffn,t\r\n" + cells).returncode == 0
     assert table.to_arrow().to_pylist() == rows * 2
-    monkeypatch.setattr("fluss.cli.json_file.LINE_BYTES_MAX", 3_000)
+    monkeypatch.setattr("fluss.cli.files.json_file.LINE_BYTES_MAX", 3_000)
     done = import_text(table.name, f'{{"t": "{"x" * 10_000}"}}', name="rows.jsonl")
     assert "A line has more than" in done.said
     done = import_text(table.name, f'n,t\n1,"{"x" * 50_000}"\n')

@@ -5,8 +5,8 @@ from __future__ import annotations
 import pyarrow as pa
 import pytest
 
-from fluss.cli.inference import type_of_json, type_of_texts
-from fluss.cli.json_file import parse_json_value
+from fluss.cli.files.inference import type_of_json, type_of_texts
+from fluss.cli.files.json_file import parse_json_value
 
 UTC_US = pa.timestamp("us", "UTC")
 

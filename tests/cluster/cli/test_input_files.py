@@ -13,9 +13,9 @@ import pyarrow as pa
 import pytest
 from pyarrow import dataset as ds, parquet as pq
 
-from fluss.cli.format_names import FileFormat
-from fluss.cli.input_files import input_files
-from fluss.cli.partitioned_folder import open_partitioned
+from fluss.cli.files.format_names import FileFormat
+from fluss.cli.files.input_files import input_files
+from fluss.cli.files.partitioned_folder import open_partitioned
 from fluss.errors import InvalidValueError
 
 
@@ -144,7 +144,7 @@ def test_a_partitioned_folder_comes_back_and_others_read_it(run, session, parted
 def test_more_partitions_than_open_files_become_further_parts(
     run, session, database, tmp_path, monkeypatch
 ):
-    monkeypatch.setattr("fluss.cli.partitioned_folder.OPEN_FILES_MAX", 2)
+    monkeypatch.setattr("fluss.cli.files.partitioned_folder.OPEN_FILES_MAX", 2)
     rows = pa.table({"n": range(6), "k": [each % 3 for each in range(6)]})
     folder = tmp_path / "out"
     with open_partitioned(str(folder), FileFormat.PARQUET, rows.schema, ["k"]) as write:
@@ -153,7 +153,7 @@ def test_more_partitions_than_open_files_become_further_parts(
     assert len(list(folder.rglob("part-1.parquet"))) == 3
     found = ds.dataset(folder, partitioning="hive").to_table()
     assert sorted(found["n"].to_pylist()) == sorted([*range(6)] * 2)
-    monkeypatch.setattr("fluss.cli.partitioned_folder.PARTITIONS_MAX", 2)
+    monkeypatch.setattr("fluss.cli.files.partitioned_folder.PARTITIONS_MAX", 2)
     table = session.create_table("many", rows, buckets=1)
     table.append(rows)
     done = run("export", table.name, str(tmp_path / "more"), "--partition-by", "k")

@@ -8,8 +8,8 @@ from decimal import Decimal
 import pyarrow as pa
 import pytest
 
-from fluss.cli.cell_parsing import CellError, value_of, values_of
-from fluss.cli.json_file import parse_json_value, values_of_json
+from fluss.cli.files.cell_parsing import CellError, value_of, values_of
+from fluss.cli.files.json_file import parse_json_value, values_of_json
 
 US = pa.timestamp("us")
 UTC_US = pa.timestamp("us", "UTC")

@@ -7,9 +7,9 @@ from random import Random
 import pyarrow as pa
 import pytest
 
-from fluss.cli.file_formats import open_sink
-from fluss.cli.format_names import FileFormat
-from fluss.cli.row_files import RowFile
+from fluss.cli.files.file_formats import open_sink
+from fluss.cli.files.format_names import FileFormat
+from fluss.cli.files.row_files import RowFile
 from fluss.model.types.type_to_arrow import to_arrow_type
 from tests.support.generators.arrow_rows import batch_of, rows_of
 from tests.support.generators.seeded_values import (

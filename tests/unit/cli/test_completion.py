@@ -11,8 +11,8 @@ from pathlib import Path
 import pytest
 
 from fluss.cli.application import application
+from fluss.cli.commands.completion_command import SCRIPTS
 from fluss.cli.completion import candidates, complete, split_line
-from fluss.cli.completion_command import SCRIPTS
 
 BREAKS = " \t\n\"'><=;|&(:"
 

@@ -7,10 +7,10 @@ from typing import Final
 from fluss.cli.frame import CommandEntry, RootGroup, Section, root_of
 from fluss.cli.global_options import declare
 
-_READ: Final = "fluss.cli.read_commands"
-_WRITE: Final = "fluss.cli.write_commands"
-_FILES: Final = "fluss.cli.file_commands"
-_DEFINE: Final = "fluss.cli.define_commands"
+_READ: Final = "fluss.cli.commands.read_commands"
+_WRITE: Final = "fluss.cli.commands.write_commands"
+_FILES: Final = "fluss.cli.commands.file_commands"
+_DEFINE: Final = "fluss.cli.commands.define_commands"
 
 HELP: Final = """Apache Fluss tables from a terminal.
 
@@ -23,13 +23,13 @@ ENTRIES: Final = (
         name="ls",
         summary="List databases, tables or partitions.",
         section=Section.READ,
-        target="fluss.cli.inspect_commands:list_names",
+        target="fluss.cli.commands.inspect_commands:list_names",
     ),
     CommandEntry(
         name="describe",
         summary="Show a table: columns, keys, buckets, properties, rows.",
         section=Section.READ,
-        target="fluss.cli.inspect_commands:describe",
+        target="fluss.cli.commands.inspect_commands:describe",
     ),
     CommandEntry(
         name="head", summary="Show some rows.", section=Section.READ, target=f"{_READ}:head"
@@ -107,31 +107,31 @@ ENTRIES: Final = (
         name="partitions",
         summary="List, add and drop partitions.",
         section=Section.DEFINE,
-        target="fluss.cli.partition_commands:app",
+        target="fluss.cli.commands.partition_commands:app",
     ),
     CommandEntry(
         name="offsets",
         summary="Show where logs begin and end, and how far a cursor lags.",
         section=Section.POSITIONS,
-        target="fluss.cli.position_commands:offsets",
+        target="fluss.cli.commands.position_commands:offsets",
     ),
     CommandEntry(
         name="cursor",
         summary="Save and show positions, for jobs that read what is new.",
         section=Section.POSITIONS,
-        target="fluss.cli.position_commands:cursor_app",
+        target="fluss.cli.commands.position_commands:cursor_app",
     ),
     CommandEntry(
         name="doctor",
         summary="Examine the cluster, and say what to do.",
         section=Section.CLUSTER,
-        target="fluss.cli.doctor_command:doctor",
+        target="fluss.cli.commands.doctor_command:doctor",
     ),
     CommandEntry(
         name="config",
         summary="Show settings and their sources, choose a profile.",
         section=Section.CLUSTER,
-        target="fluss.cli.config_commands:app",
+        target="fluss.cli.commands.config_commands:app",
     ),
     CommandEntry(
         name="server",
@@ -144,13 +144,13 @@ ENTRIES: Final = (
         name="demo",
         summary="Run a small shop in Fluss, and query it in every engine.",
         section=Section.CLUSTER,
-        target="fluss.cli.demo_command:demo",
+        target="fluss.cli.commands.demo_command:demo",
     ),
     CommandEntry(
         name="completion",
         summary="Print the completion script for bash, zsh or fish.",
         section=Section.CLUSTER,
-        target="fluss.cli.completion_command:completion",
+        target="fluss.cli.commands.completion_command:completion",
         connects=False,
     ),
 )

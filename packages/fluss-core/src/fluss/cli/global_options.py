@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Final
 
 import typer
 
-from fluss.cli.format_names import OutputFormat
+from fluss.cli.files.format_names import OutputFormat
 from fluss.errors import ConfigError
 
 if TYPE_CHECKING:

@@ -16,9 +16,9 @@ from pyarrow import ipc
 from rich.console import Console
 from rich.text import Text
 
-from fluss.cli.cell_texts import csv_header, csv_lines, json_lines
-from fluss.cli.file_formats import standard_output, text_writer
-from fluss.cli.format_names import OutputFormat
+from fluss.cli.files.cell_texts import csv_header, csv_lines, json_lines
+from fluss.cli.files.file_formats import standard_output, text_writer
+from fluss.cli.files.format_names import OutputFormat
 from fluss.cli.screen_table import screen_table
 from fluss.errors import InvalidValueError
 

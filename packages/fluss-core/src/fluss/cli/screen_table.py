@@ -12,7 +12,7 @@ from typing import Final
 
 import pyarrow as pa
 
-from fluss.cli.cell_texts import texts_of
+from fluss.cli.files.cell_texts import texts_of
 
 _CELL_CHARS: Final = (60, 30, 12)  # the longest cell; fewer where the columns do not fit
 _GAP: Final = "  "

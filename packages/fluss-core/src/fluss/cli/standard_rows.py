@@ -13,10 +13,10 @@ from typing import Final
 
 import pyarrow as pa
 
-from fluss.cli.byte_sources import STANDARD, ByteSource
-from fluss.cli.format_names import FileFormat
-from fluss.cli.json_file import LINE_BYTES_MAX, LineError, json_batches, parsed_lines
-from fluss.cli.row_files import RowFile
+from fluss.cli.files.byte_sources import STANDARD, ByteSource
+from fluss.cli.files.format_names import FileFormat
+from fluss.cli.files.json_file import LINE_BYTES_MAX, LineError, json_batches, parsed_lines
+from fluss.cli.files.row_files import RowFile
 from fluss.errors import InvalidValueError
 
 _NAME: Final = "the standard input"

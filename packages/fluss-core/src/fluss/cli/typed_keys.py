@@ -1,6 +1,6 @@
 """Parses keys that users type: `7`, `id=7,day=2026-01-01`, or JSON where a value has commas.
 
-Values are parsed as the types of their columns, like those of CSV and JSON (`cli.cell_parsing`).
+Values are parsed as the types of their columns, like those of CSV and JSON (`files.cell_parsing`).
 """
 
 from __future__ import annotations
@@ -10,8 +10,8 @@ from typing import Any
 
 import pyarrow as pa
 
-from fluss.cli.cell_parsing import CellError
-from fluss.cli.json_file import parse_json_value, values_of_json
+from fluss.cli.files.cell_parsing import CellError
+from fluss.cli.files.json_file import parse_json_value, values_of_json
 from fluss.errors import InvalidValueError, UnsupportedOperationError
 
 

@@ -11,7 +11,7 @@ from typing import Any, Final, Self
 
 import pyarrow as pa
 
-from fluss.cli.format_names import OutputFormat
+from fluss.cli.files.format_names import OutputFormat
 from fluss.cli.row_output import write_rows
 from fluss.cli.screen_table import line_table, screen_table
 from fluss_duckdb.call_finder import quoted

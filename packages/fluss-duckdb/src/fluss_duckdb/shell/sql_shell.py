@@ -13,7 +13,7 @@ from typing import Final
 import duckdb
 import typer
 
-from fluss.cli.format_names import OutputFormat
+from fluss.cli.files.format_names import OutputFormat
 from fluss.errors import FlussError, InvalidValueError
 from fluss.hints import Door
 from fluss.model.did_you_mean import did_you_mean

@@ -4,7 +4,7 @@ An empty cell is NULL, and `""` is an empty text; nothing else stands for NULL. 
 may hold commas, quotes and line breaks. In a file of one column an empty line is a NULL; in others
 it is skipped.
 
-Arrow's reader splits blocks into cells, and `cli.cell_parsing` parses them. A block must end where
+Arrow's reader splits blocks into cells, and `cell_parsing` parses them. A block must end where
 a record ends, and whether a line break is within quotes depends on all quotes before it. So a
 marker record is added after each block: if it does not come out whole, the block ended in quotes.
 """
@@ -21,9 +21,9 @@ from typing import Any, Final
 import pyarrow as pa
 from pyarrow import csv as arrow_csv
 
-from fluss.cli.byte_sources import ByteSource
-from fluss.cli.cell_parsing import CellError, values_of
-from fluss.cli.json_file import LineError, parse_json_value, values_of_json
+from fluss.cli.files.byte_sources import ByteSource
+from fluss.cli.files.cell_parsing import CellError, values_of
+from fluss.cli.files.json_file import LineError, parse_json_value, values_of_json
 from fluss.errors import InvalidValueError, LimitExceededError
 
 BLOCK_BYTES: Final = 4 << 20

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 import typer
 
-from fluss.cli.format_names import OutputFormat
+from fluss.cli.files.format_names import OutputFormat
 from fluss.cli.global_options import GlobalOptions
 
 if TYPE_CHECKING:

@@ -2,7 +2,7 @@
 
 The type decides, never the text: `007` is a text in a STRING column and 7 in a BIGINT. A value that
 the type cannot hold exactly is refused; only FLOAT and DOUBLE take the nearest number, and refuse a
-number that would become infinite. The texts of `cli.cell_texts` are parsed as the same values.
+number that would become infinite. The texts of `cell_texts` are parsed as the same values.
 
 A whole column goes through one of Arrow's casts. Where that fails, the column is parsed value by
 value, by rules that accept more (spaces around a number, years beyond 9999) and that find the value

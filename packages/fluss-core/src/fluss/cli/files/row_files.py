@@ -16,18 +16,18 @@ from typing import Any, Final
 import pyarrow as pa
 from pyarrow import ipc
 
-from fluss.cli.byte_sources import ByteSource, can_be_read_again, seekable
-from fluss.cli.cell_parsing import CellError, values_of
-from fluss.cli.csv_file import (
+from fluss.cli.files.byte_sources import ByteSource, can_be_read_again, seekable
+from fluss.cli.files.cell_parsing import CellError, values_of
+from fluss.cli.files.csv_file import (
     ByteSourceFile,
     csv_batches,
     csv_header_of,
     line_of_record,
     sample_cells,
 )
-from fluss.cli.format_names import FileFormat
-from fluss.cli.inference import fields_of_json, type_of_texts
-from fluss.cli.json_file import LineError, json_batches, lines_in, parsed_lines
+from fluss.cli.files.format_names import FileFormat
+from fluss.cli.files.inference import fields_of_json, type_of_texts
+from fluss.cli.files.json_file import LineError, json_batches, lines_in, parsed_lines
 from fluss.errors import InvalidValueError
 from fluss.model.did_you_mean import did_you_mean
 from fluss.scan import METADATA_TYPES

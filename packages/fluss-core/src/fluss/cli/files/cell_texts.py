@@ -1,6 +1,6 @@
 """Formats columns as text: cells of CSV and of screens, and tokens of JSON, a column at a time.
 
-Every value has one text, which `cli.cell_parsing` parses as the same value:
+Every value has one text, which `cli.files.cell_parsing` parses as the same value:
 
 =====================  ==========================================================================
 numbers                as they are; a float with its shortest digits, `NaN`, `Infinity`

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from fluss.cli.format_names import OutputFormat
+from fluss.cli.files.format_names import OutputFormat
 from fluss.cli.global_options import GlobalOptions
 from fluss.cli.scan_arguments import (
     ColumnsOption,

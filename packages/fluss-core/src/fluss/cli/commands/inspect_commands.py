@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Final, TypeVar
 
 import typer
 
-from fluss.cli.format_names import OutputFormat
+from fluss.cli.files.format_names import OutputFormat
 from fluss.cli.global_options import GlobalOptions, is_url
 from fluss.errors import DatabaseNotFoundError, InvalidNameError, TableNotFoundError
 

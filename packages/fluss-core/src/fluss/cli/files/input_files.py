@@ -15,9 +15,9 @@ from pathlib import Path
 from typing import Final
 from urllib.parse import quote, unquote
 
-from fluss.cli.byte_sources import STANDARD
-from fluss.cli.file_formats import format_of
-from fluss.cli.format_names import FileFormat
+from fluss.cli.files.byte_sources import STANDARD
+from fluss.cli.files.file_formats import format_of
+from fluss.cli.files.format_names import FileFormat
 from fluss.errors import InvalidValueError, LimitExceededError
 from fluss.model.did_you_mean import did_you_mean
 

@@ -19,7 +19,7 @@ from fluss.errors import (
 )
 
 if TYPE_CHECKING:
-    from fluss.cli.format_names import FileFormat
+    from fluss.cli.files.format_names import FileFormat
     from fluss.model.schema.schema import Schema
     from fluss.session import Session
 
@@ -212,7 +212,7 @@ def _columns(
     if sample is not None:
         from contextlib import closing
 
-        from fluss.cli.row_files import RowFile
+        from fluss.cli.files.row_files import RowFile
 
         with closing(RowFile(sample, _format_of(sample))) as file:
             return file.schema({})
@@ -220,7 +220,7 @@ def _columns(
 
 
 def _format_of(sample: str) -> FileFormat:
-    from fluss.cli.file_formats import format_of
+    from fluss.cli.files.file_formats import format_of
 
     try:
         return format_of(sample, None)

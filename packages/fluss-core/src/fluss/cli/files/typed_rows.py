@@ -1,6 +1,6 @@
 """Parses rows that users type: `id=7 name=Ann`, or JSON. Values are those of their columns' types.
 
-Parsing values is the same as for CSV and JSON (`cli.cell_parsing`); keys are in `cli.typed_keys`.
+Parsing values is the same as for CSV and JSON (`cell_parsing`); keys are in `cli.typed_keys`.
 """
 
 from __future__ import annotations
@@ -10,8 +10,8 @@ from typing import Any
 
 import pyarrow as pa
 
-from fluss.cli.cell_parsing import CellError
-from fluss.cli.json_file import parse_json_value, values_of_json
+from fluss.cli.files.cell_parsing import CellError
+from fluss.cli.files.json_file import parse_json_value, values_of_json
 from fluss.errors import InvalidValueError, SchemaMismatchError
 from fluss.model.did_you_mean import did_you_mean
 

@@ -1,4 +1,4 @@
-"""File formats (Parquet, CSV, JSON lines, Arrow) and writing them. Reading is in `cli.row_files`.
+"""File formats (Parquet, CSV, JSON lines, Arrow) and writing them. Reading is in `row_files`.
 
 A file is written under a temporary name in the same directory and renamed when it is complete.
 """
@@ -17,9 +17,9 @@ from typing import Any, BinaryIO, Final, Self
 import pyarrow as pa
 from pyarrow import ipc
 
-from fluss.cli.byte_sources import COMPRESSIONS, STANDARD
-from fluss.cli.cell_texts import csv_header, csv_lines, json_lines
-from fluss.cli.format_names import FileFormat
+from fluss.cli.files.byte_sources import COMPRESSIONS, STANDARD
+from fluss.cli.files.cell_texts import csv_header, csv_lines, json_lines
+from fluss.cli.files.format_names import FileFormat
 from fluss.errors import InvalidValueError
 
 PART_BYTES: Final = 16 << 20

@@ -19,8 +19,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from pyarrow import json as arrow_json
 
-from fluss.cli.byte_sources import ByteSource
-from fluss.cli.cell_parsing import CellError, text_type, values_of
+from fluss.cli.files.byte_sources import ByteSource
+from fluss.cli.files.cell_parsing import CellError, text_type, values_of
 from fluss.errors import LimitExceededError
 from fluss.model.types.type_to_arrow import with_leaves
 

@@ -41,7 +41,7 @@ def list_partitions(
         fluss partitions ls shop.visits
         fluss partitions ls -l shop.visits
     """
-    from fluss.cli.inspect_commands import PARTITION, partition_records, write_names
+    from fluss.cli.commands.inspect_commands import PARTITION, partition_records, write_names
     from fluss.cli.row_output import write_records
 
     cluster: GlobalOptions = context.obj

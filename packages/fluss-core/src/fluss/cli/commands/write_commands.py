@@ -180,7 +180,7 @@ def _write(
     if not words or words == [_STANDARD]:
         frames = _standard(table.schema, optional, csv=csv, partial=partial)
     else:
-        from fluss.cli.typed_rows import parsed_rows, table_of
+        from fluss.cli.files.typed_rows import parsed_rows, table_of
 
         rows = parsed_rows(words, table.schema)
         optional |= set(table.schema.names) - set(table.primary_key) if partial else set()
@@ -216,7 +216,7 @@ def _write_all(
 def _standard(
     schema: pa.Schema, optional: set[str], *, csv: bool, partial: bool = False
 ) -> Iterable[pa.RecordBatch]:
-    from fluss.cli.format_names import FileFormat
+    from fluss.cli.files.format_names import FileFormat
     from fluss.cli.standard_rows import standard_rows
 
     form = FileFormat.CSV if csv else FileFormat.JSON

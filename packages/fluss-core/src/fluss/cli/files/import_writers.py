@@ -17,8 +17,8 @@ from typing import Final
 
 import pyarrow as pa
 
-from fluss.cli.import_state import ImportState
-from fluss.cli.row_files import RowFile
+from fluss.cli.files.import_state import ImportState
+from fluss.cli.files.row_files import RowFile
 from fluss.errors import ClosedError, FlussError, InvalidValueError
 from fluss.exactly_once import Task, append_exactly_once, end_run
 from fluss.model.tables.table_options import MergeEngine

@@ -21,8 +21,8 @@ from typing import Any, Final
 
 import pyarrow as pa
 
-from fluss.cli.cell_parsing import CellError, value_of
-from fluss.cli.json_file import Number
+from fluss.cli.files.cell_parsing import CellError, value_of
+from fluss.cli.files.json_file import Number
 
 _INTEGER: Final = re.compile(r"0|-?[1-9][0-9]*")
 _NUMBER: Final = re.compile(r"-?(?:0|[1-9][0-9]*)(\.[0-9]+)?([eE][+-]?[0-9]{1,3})?")

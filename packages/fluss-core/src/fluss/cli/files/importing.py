@@ -1,7 +1,7 @@
 """Imports the rows of files into a table, chunk by chunk, and accounts for every row.
 
-A chunk is written while the next one is read (`cli.import_writers`), and the state of the import is
-saved as rows are acknowledged (`cli.import_state`), so the same command continues after a kill.
+A chunk is written while the next one is read (`import_writers`), and the state of the import is
+saved as rows are acknowledged (`import_state`), so the same command continues after a kill.
 Ctrl-C waits a moment for the rows in flight, then abandons them.
 """
 
@@ -14,12 +14,12 @@ from typing import Any, Final
 
 import pyarrow as pa
 
-from fluss.cli.import_state import ImportState
-from fluss.cli.import_writers import Chunk, ChunkWriter, OnceWriter, RowWriter
-from fluss.cli.inference import type_of_texts
-from fluss.cli.input_files import InputFile
-from fluss.cli.new_table import NewTable
-from fluss.cli.row_files import RowFile
+from fluss.cli.files.import_state import ImportState
+from fluss.cli.files.import_writers import Chunk, ChunkWriter, OnceWriter, RowWriter
+from fluss.cli.files.inference import type_of_texts
+from fluss.cli.files.input_files import InputFile
+from fluss.cli.files.new_table import NewTable
+from fluss.cli.files.row_files import RowFile
 from fluss.errors import (
     FlussError,
     InvalidValueError,

@@ -23,7 +23,7 @@ from hashlib import blake2b
 from pathlib import Path
 from typing import IO, Any, Final, Self
 
-from fluss.cli.input_files import InputFile
+from fluss.cli.files.input_files import InputFile
 from fluss.cli.user_folders import state_folder
 from fluss.errors import InvalidValueError
 from fluss.session import Table

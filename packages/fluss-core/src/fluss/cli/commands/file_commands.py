@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Final
 
 import typer
 
-from fluss.cli.format_names import FileFormat, OutputFormat
+from fluss.cli.files.format_names import FileFormat, OutputFormat
 from fluss.cli.global_options import GlobalOptions
 from fluss.cli.scan_arguments import (
     ColumnsOption,
@@ -34,7 +34,7 @@ from fluss.errors import FlussError, InvalidValueError
 if TYPE_CHECKING:
     import pyarrow as pa
 
-    from fluss.cli.new_table import NewTable
+    from fluss.cli.files.new_table import NewTable
     from fluss.model.types.data_type import DataType
 
 _STANDARD: Final = "-"
@@ -94,8 +94,8 @@ def import_rows(
         fluss import shop.clicks 'clicks/**/*.json.gz'
         zcat orders.csv.gz | fluss import shop.orders - --file-format csv
     """
-    from fluss.cli.importing import ImportJob, ImportRequest, Observer
-    from fluss.cli.input_files import input_files
+    from fluss.cli.files.importing import ImportJob, ImportRequest, Observer
+    from fluss.cli.files.input_files import input_files
     from fluss.cli.progress_bar import progress_bar
 
     new = _new_table(create, primary_key, partition_by, buckets, types or [])
@@ -201,7 +201,7 @@ def _new_table(
     buckets: int | None,
     types: Sequence[str],
 ) -> NewTable:
-    from fluss.cli.new_table import NewTable
+    from fluss.cli.files.new_table import NewTable
 
     if not create and (primary_key or partition_by or buckets or types):
         raise typer.BadParameter(
@@ -231,8 +231,8 @@ def _format_of_output(file: str, options: GlobalOptions) -> FileFormat | None:
 def _opened(
     file: str, chosen: FileFormat | None, schema: pa.Schema, by: Sequence[str] | None
 ) -> Any:
-    from fluss.cli.file_formats import format_of, open_sink
-    from fluss.cli.partitioned_folder import open_partitioned
+    from fluss.cli.files.file_formats import format_of, open_sink
+    from fluss.cli.files.partitioned_folder import open_partitioned
 
     if not by:
         return open_sink(file, format_of(file, chosen), schema)

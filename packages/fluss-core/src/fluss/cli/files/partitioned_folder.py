@@ -21,10 +21,10 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from fluss.cli.cell_texts import texts_of
-from fluss.cli.file_formats import Write, open_file
-from fluss.cli.format_names import FileFormat
-from fluss.cli.input_files import hive_part
+from fluss.cli.files.cell_texts import texts_of
+from fluss.cli.files.file_formats import Write, open_file
+from fluss.cli.files.format_names import FileFormat
+from fluss.cli.files.input_files import hive_part
 from fluss.errors import InvalidValueError, LimitExceededError
 from fluss.model.did_you_mean import did_you_mean
 
