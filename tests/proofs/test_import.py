@@ -27,10 +27,10 @@ from tests.support.hypothesis_profiles import IS_EXHAUSTIVE
 BYTES = (5_000 if IS_EXHAUSTIVE else 30) * 1_000_000
 ROW_BYTES = 68
 FILES = 4
-KILLS = 8 if IS_EXHAUSTIVE else 2
+KILLS = 6 if IS_EXHAUSTIVE else 2
 GROUP_ROWS = 500_000 if IS_EXHAUSTIVE else 50_000
-RSS_MB_MAX = 1_000
-SEGMENT_BYTES = (128 << 20) if IS_EXHAUSTIVE else (4 << 20)
+RSS_MB_MAX = 1_500
+SEGMENT_BYTES = (64 << 20) if IS_EXHAUSTIVE else (4 << 20)
 COMMAND = (
     f"import sys; from fluss.cli import main; from fluss.cli.files import import_writers; "
     f"import_writers.SEGMENT_BYTES = {SEGMENT_BYTES}; sys.exit(main())"

@@ -25,7 +25,7 @@ from fluss.model.tables.table_options import MergeEngine
 from fluss.session import Table
 
 # A segment takes about as many rows as have these bytes.
-SEGMENT_BYTES: Final = 128 << 20
+SEGMENT_BYTES: Final = 64 << 20
 SEGMENT_ROWS_MIN: Final = 1_000
 SEGMENT_ROWS_MAX: Final = 5_000_000
 CHUNKS_AHEAD: Final = 2
