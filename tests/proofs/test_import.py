@@ -29,7 +29,7 @@ ROW_BYTES = 68
 FILES = 4
 KILLS = 6 if IS_EXHAUSTIVE else 2
 GROUP_ROWS = 500_000 if IS_EXHAUSTIVE else 50_000
-RSS_MB_MAX = 1_500
+RSS_MB_MAX = 2_000
 SEGMENT_BYTES = (64 << 20) if IS_EXHAUSTIVE else (4 << 20)
 COMMAND = (
     f"import sys; from fluss.cli import main; from fluss.cli.files import import_writers; "
