@@ -33,6 +33,7 @@ from fluss.model.did_you_mean import did_you_mean
 from fluss.scan import METADATA_TYPES
 
 SAMPLE_BYTES: Final = 4 << 20
+PARQUET_BUFFER: Final = 1 << 20  # of each column
 _SHOWN_MAX: Final = 60
 _HOW_TO_READ: Final = "the file may be half-written: copy it again; where it has another format, --file-format names it"
 _ARROW_MAGIC: Final = b"ARROW1"
@@ -72,7 +73,10 @@ class RowFile:
                 case FileFormat.PARQUET:
                     from pyarrow import parquet as pq
 
-                    self._opened = pq.ParquetFile(self._ours(seekable(file)))
+                    # Arrow's buffering ahead would keep the bytes of the whole file until its end.
+                    self._opened = pq.ParquetFile(
+                        self._ours(seekable(file)), pre_buffer=False, buffer_size=PARQUET_BUFFER
+                    )
                     self._row_groups = _row_counts(self._opened.metadata)
                 case FileFormat.ARROW:
                     self._opened = self._open_arrow()
