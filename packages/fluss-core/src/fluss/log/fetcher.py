@@ -27,7 +27,7 @@ from fluss.errors import ClosedError, FlussError, ServerError
 from fluss.log import fetch_messages as messages, plan_fetch_errors as decisions
 from fluss.log.log_services import remote_log_reader
 from fluss.log.plan_fetch import Fetch, FetchLimits, FetchPlan, Position
-from fluss.model.offsets import LATEST_OFFSET, OffsetSpec
+from fluss.model.offsets import OffsetSpec
 from fluss.model.paths import TableBucket
 from fluss.net.leader_requests import find_partition_path
 from fluss.net.list_offsets import list_offsets
@@ -367,16 +367,12 @@ class Fetcher:
     # --- lookups --------------------------------------------------------------------------
 
     def _begin(self, position: Position) -> None:
-        if position.needs_name or position.offset == LATEST_OFFSET:
-            # Immediately, and not at the first read: rows that are written in between count.
-            self._start(self._prepare(position), position)
-
-    async def _prepare(self, position: Position) -> None:
         if position.needs_name:
-            table, partition_id = position.path.table_path, position.bucket.partition_id
-            position.path = await find_partition_path(self._cluster, table, partition_id)
-        if position.offset == LATEST_OFFSET:
-            position.offset = await self._find_offset(position, OffsetSpec.latest())
+            self._start(self._find_name(position), position)
+
+    async def _find_name(self, position: Position) -> None:
+        table, partition_id = position.path.table_path, position.bucket.partition_id
+        position.path = await find_partition_path(self._cluster, table, partition_id)
 
     async def _find_offset(self, position: Position, spec: OffsetSpec) -> int:
         found = await list_offsets(self._cluster, {position.bucket: position.path}, spec)

@@ -21,11 +21,13 @@ from fluss.log.fetcher import Fetcher
 from fluss.log.log_services import fetch_limits
 from fluss.log.plan_fetch import Position
 from fluss.log.range_reader import RangeReader
-from fluss.model.offsets import EARLIEST_OFFSET, LATEST_OFFSET
+from fluss.model.offsets import EARLIEST_OFFSET, LATEST_OFFSET, OffsetSpec
 from fluss.model.paths import PhysicalTablePath, TableBucket
 from fluss.model.predicates.predicate import Predicate
 from fluss.model.tables.table_info import TableInfo
 from fluss.net.engine_thread import Engine
+from fluss.net.leader_requests import find_partition_path
+from fluss.net.list_offsets import list_offsets
 
 
 class LogScanCore:
@@ -80,12 +82,24 @@ class LogScanCore:
             _check_offset(offset)
             bucket = TableBucket.with_partition(self.table.table_id, partition_id, bucket_id)
             checked[bucket] = offset
+        self.check_open()
+        latest = [bucket for bucket, offset in checked.items() if offset == LATEST_OFFSET]
+        if latest:
+            # Found now, and not when rows are fetched: a subscription at the latest offset includes
+            # all rows that are written after it, by any client.
+            checked |= self._handle.connection.engine.run(self._log_ends(latest))
         with self._lock:
             self.check_open()
             self._offsets |= checked
-            # Immediately, and not at the first read: a subscription at the latest offset includes
-            # all rows from this moment on.
             self._handle.connection.engine.post(lambda: self._follow(checked))
+
+    async def _log_ends(self, buckets: Sequence[TableBucket]) -> dict[TableBucket, int]:
+        cluster, table = self._handle.connection.cluster, self.table.table_path
+        places = {
+            bucket: await find_partition_path(cluster, table, bucket.partition_id)
+            for bucket in buckets
+        }
+        return await list_offsets(cluster, places, OffsetSpec.latest())
 
     def unsubscribe(self, bucket_id: int, *, partition_id: int | None = None) -> None:
         """Stop reading a bucket; no error if it is not subscribed."""
