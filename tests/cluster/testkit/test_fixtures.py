@@ -64,6 +64,7 @@ def test_comes_next(cluster):
 
 LEADERLESS = """
 import pathlib
+import subprocess
 from fluss_testkit.java_cluster import JavaCluster
 from tests.support.servers import fix_cluster
 
@@ -93,8 +94,16 @@ fix_cluster.JavaCluster = Logs
 def running(config):
     return config.stash[fix_cluster._REAL]
 
-def test_of_a_program_that_waits(cluster, pytestconfig):
+def test_of_a_program_whose_table_was_overlooked(cluster, pytestconfig):
     if running(pytestconfig).starts == 1:
+        with running(pytestconfig).log.open("a") as log:
+            log.write("Registered table assignment {0=[0]} for table id 76.\\n")
+            log.write("TabletServer 0 becomes leader for bucket TableBucket{tableId=76, bucket=0}\\n")
+            log.write("Registered table assignment {0=[0]} for table id 77.\\n")
+        raise subprocess.TimeoutExpired("program", 100)
+
+def test_of_a_program_that_waits(cluster, pytestconfig):
+    if running(pytestconfig).starts == 2:
         running(pytestconfig).write(times=100)
         try:
             raise KeyError("in between")
@@ -163,7 +172,7 @@ def test_a_cluster_that_cannot_be_started_again_fails_tests_and_not_pytest(tmp_p
 
 def test_a_program_that_waited_for_a_leader_in_vain_is_run_again_on_servers_started_again(tmp_path):
     done = run_pytest(tmp_path, LEADERLESS, "--reruns=1", "--only-rerun=no leader")
-    assert "1 failed, 1 passed, 1 rerun" in done.stdout, done.stdout + done.stderr
+    assert "1 failed, 2 passed, 2 rerun" in done.stdout, done.stdout + done.stderr
     assert "FAILED test_inner.py::test_that_fails_by_itself" in done.stdout
 
 

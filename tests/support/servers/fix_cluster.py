@@ -25,6 +25,7 @@ from __future__ import annotations
 
 import os
 import re
+import subprocess
 import time
 import uuid
 from collections import Counter
@@ -269,6 +270,9 @@ NO_LEADER = re.compile("no leader|is not leader or follower")
 # or twice for every new table, and each second for one that never gets a leader.
 LEADERLESS = re.compile(r"Failed to get leader and isr for path (\S+): NONODE")
 LEADERLESS_TIMES = 10
+# A table that the coordinator overlooked is assigned to servers, and none of them ever leads it.
+ASSIGNED = re.compile(r"Registered table assignment .* for table id (\d+)")
+LED = re.compile(r"becomes leader for bucket TableBucket\{tableId=(\d+)")
 _REAL = pytest.StashKey[JavaCluster]()
 _IS_SUSPECT = pytest.StashKey[bool]()
 
@@ -289,11 +293,17 @@ class LeaderlessError(Exception):
 def _blame_the_leaderless(error: BaseException, logged: str) -> None:
     """Name the missing leader in an error that does not, such as the timeout of a program."""
     asked = Counter(LEADERLESS.findall(logged)).most_common(1)
+    overlooked = sorted(set(ASSIGNED.findall(logged)) - set(LED.findall(logged)))
+    which = ""
     if asked and asked[0][1] >= LEADERLESS_TIMES:
+        which = asked[0][0]
+    elif overlooked and isinstance(error, subprocess.TimeoutExpired):
+        which = f"table {overlooked[0]}"
+    if which:
         first = error
         while (before := first.__cause__ or first.__context__) is not None:
             first = before
-        first.__cause__ = LeaderlessError(f"no leader: {asked[0][0]}, as the servers say")
+        first.__cause__ = LeaderlessError(f"no leader: {which}, as the servers say")
 
 
 # --- the logs of the servers in the report of a failed test ---------------------------------------
