@@ -5,11 +5,13 @@ import asyncio
 import pytest
 
 import fluss.net.wait_notices
+import fluss.write.partition_finder
 from fluss.errors import ConnectError, FlussError
 from fluss.net.operation_deadline import Operation, limited, note_waiting
 from fluss.net.wait_notices import NOTICE_AFTER_S, REST_S, WaitNotices
 from fluss.wire.api import ApiKey
 from tests.cluster.net.test_operation_deadline import KEYED, SETTINGS, Mute
+from tests.support.scripted.scripted_cluster import ScriptedCluster
 
 LOOKUP = "10.0.0.1:9123 to answer LOOKUP"
 
@@ -123,3 +125,18 @@ def test_a_session_that_waits_for_a_hung_server_is_reported(quick, caplog, monke
     assert logged[0].startswith(
         f"fluss: waiting for {cluster.bootstrap} to answer {api.name} since"
     )
+
+
+def test_a_writer_that_waits_for_a_leader_is_reported(quick, caplog, monkeypatch):
+    monkeypatch.setattr(fluss.write.partition_finder, "notices", WaitNotices())
+    with ScriptedCluster(KEYED) as cluster:
+        cluster.leads = False
+        with (
+            fluss.connect(f"fluss://{cluster.bootstrap}/db", **SETTINGS) as session,
+            pytest.raises(FlussError),
+        ):
+            session.table("t").upsert({"id": 1, "name": "a"})
+    logged = [each.getMessage() for each in caplog.records if each.name == "fluss.waiting"]
+    assert len(logged) == 1
+    assert logged[0].startswith("fluss: waiting for a leader of db.t since")
+    assert "No leader has been elected" in logged[0]

@@ -2,10 +2,10 @@
 
 A coordinator of 0.9.1 hears of databases, tables and partitions in different ways, and not in their
 order. A table that follows its database within a few milliseconds may be overlooked and never gets
-a leader (seen with 3 of 1 600, all while the machine was busy; with 0 of 1 100 after 50 to 100 ms);
-a partition that follows its table as fast can make the coordinator stop electing leaders for all
-new tables, until it is started again. So this client creates the second a moment after the first,
-which makes the failure rarer and not impossible.
+a leader (seen with 3 of 1 600 without a pause, 0 of 1 100 after 50 to 100 ms, and 1 of 70 after 100
+ms on a machine that was very busy); a partition that follows its table as fast can make the
+coordinator stop electing leaders for all new tables, until it is started again. So this client
+creates the second a moment after the first, which makes the failure rarer and not impossible.
 
 Another client may have created the table: the age of a table that is not known here yet is asked
 for once. The age of a database is not, because that would cost each new table a round trip.
@@ -28,7 +28,7 @@ from fluss.wire.table_paths import write_table_path
 if TYPE_CHECKING:
     from fluss.net.cluster_client import Cluster
 
-DATABASE_SETTLE_S: Final = 0.1
+DATABASE_SETTLE_S: Final = 0.3
 TABLE_SETTLE_S: Final = 0.3
 REMEMBERED_MAX: Final = 1_000
 

@@ -105,17 +105,19 @@ class PathFinder:
             missing = None if error.is_retriable else await self._missing_table(path)
             if missing is not None:
                 return missing
-            self._notice(path, error)
+            self._notice(path, error.message)
         else:
             if path.partition_name is not None and view.partition_id(path) is None:
                 return await self._missing_partition(path)
+            # It is here again because a leader of one of its buckets was still missing.
+            self._notice(path, "No leader has been elected.")
         return None
 
-    def _notice(self, path: PhysicalTablePath, error: FlussError) -> None:
+    def _notice(self, path: PhysicalTablePath, trouble: str) -> None:
         now = asyncio.get_running_loop().time()
         notices.retried(
             f"a leader of {path}",
-            error.message,
+            trouble,
             since=self._since.setdefault(path, now),
             now=now,
             limit_ms=self._settings.delivery_timeout_ms,
