@@ -151,8 +151,10 @@ def _interrupt_once(wire: StallingWire, table: str, reading: str, setup: str) ->
             wire.flow()
             process.stdin.write("\n")
             process.stdin.flush()
-            rows = int(process.stdout.readline())
+            line = process.stdout.readline()
             _, complaints = process.communicate(timeout=WAIT_S)
+            assert line, complaints
+            rows = int(line)
             assert (process.returncode, complaints) == (0, "")
         finally:
             wire.flow()

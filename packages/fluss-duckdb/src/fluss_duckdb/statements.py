@@ -132,6 +132,7 @@ class _Watcher:
         self._reads: socket.socket
         self._writes: socket.socket
         self._watched: Statement | None = None
+        self._lock = threading.Lock()
         self._before = -1
 
     @contextlib.contextmanager
@@ -149,7 +150,8 @@ class _Watcher:
         try:
             yield
         finally:
-            self._watched = outer
+            with self._lock:
+                self._watched = outer
             signal.set_wakeup_fd(before)
 
     def _ensure_thread(self) -> None:
@@ -172,7 +174,11 @@ class _Watcher:
             if statement is not None and signal.SIGINT in numbers:
                 statement.is_interrupted = True
                 statement.cancel()
-                statement.interrupt()
+                # Perhaps the statement has ended meanwhile: DuckDB would interrupt the
+                # next one of the connection.
+                with self._lock:
+                    if self._watched is statement:
+                        statement.interrupt()
             del statement  # its errors keep DuckDB's objects alive
 
 
