@@ -19,7 +19,7 @@ def all_of(con, sql, parameters=None):
 
 
 def test_a_call_a_name_and_a_function_of_python_read_the_same_rows(con, events, rows):
-    expected = duckdb.sql("SELECT count(*), sum(id), sum(x) FROM rows").fetchall()
+    expected = duckdb.connect().sql("SELECT count(*), sum(id), sum(x) FROM rows").fetchall()
     asked = "SELECT count(*), sum(id), sum(x) FROM "
     assert rows is not None
     assert all_of(con, f"{asked} fluss('{events.name}')") == expected

@@ -47,5 +47,6 @@ def test_the_code_is_the_type(data_type):
     polars = eval(code["polars"], known)  # noqa: S307 - our own words
     assert pl.Series([None]).cast(polars).dtype == polars
     kind = code["duckdb"]
-    assert duckdb.execute(f"SELECT CAST(NULL AS {kind})").fetchone() == (None,)
+    with duckdb.connect() as connection:
+        assert connection.execute(f"SELECT CAST(NULL AS {kind})").fetchall() == [(None,)]
     assert code["type"] == str(data_type.as_nullable())
