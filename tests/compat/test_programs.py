@@ -17,7 +17,7 @@ from tests.support.servers.fix_cluster import drop_later
 from tools.peer import PeerUnavailableError, peer_environment, peer_python
 
 PROGRAMS = Path(__file__).parent / "programs"
-RUN_TIMEOUT_S = 100
+RUN_TIMEOUT_S = 80
 
 # The lines of each client where they differ: (pyfluss 1.0.0, ours).
 DIFFERENCES = {

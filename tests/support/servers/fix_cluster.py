@@ -38,6 +38,7 @@ from typing import Any, NoReturn
 import pytest
 
 from fluss.errors import LocalServerError, MissingRuntimeError
+from fluss.model.options.config_options import ClientOptions
 from fluss.wire import messages as pb
 from fluss_server.local_cluster import LOG_NAME, LocalCluster
 from fluss_testkit.artifact import FLUSS_SERVER, LOG_BINDING, find_jar
@@ -49,9 +50,10 @@ from tests.support.servers.embedded_differences import difference
 from tests.support.servers.raw_client import COORDINATOR, RawClient
 
 LOG_BYTES_MAX = 16 * 1024
-# Settings of sessions in tests: a table that a server of 0.9.1 overlooked (see `_heal`) is given up
-# after this time, and not after two minutes.
-IMPATIENT = {"operation_timeout_ms": "40000"}
+# A table that a server of 0.9.1 overlooked (see `_heal`) is given up after this time, and not after
+# two minutes: by whatever a test of `cluster` opens, and by sessions of fixtures that live longer.
+PATIENCE_MS = 25_000
+IMPATIENT = {"operation_timeout_ms": str(PATIENCE_MS)}
 REAL_FIXTURES = {"cluster", "database", "java", "replicated_cluster", "start_cluster"}
 
 
@@ -153,8 +155,8 @@ def database(cluster: ClusterUnderTest) -> Iterator[str]:
 # (`admin.admin`
 # waits for that reason), or while others are dropped. So databases are created in advance and
 # dropped later, many at a time.
-SPARE_DATABASES = 20
-CHANGED_DATABASES_REST_S = 0.3
+SPARE_DATABASES = 50
+CHANGED_DATABASES_REST_S = 1.0
 
 
 @dataclass(slots=True)
@@ -353,6 +355,18 @@ def _is_on_embedded(item: pytest.Item) -> bool:
     default = _kinds()[0]
     kind = default if called is None else called.params.get("cluster", default)
     return kind == "embedded"
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_protocol(item: pytest.Item) -> Generator[None, object, object]:
+    option = ClientOptions.operation_timeout_ms
+    default = option.default
+    if "cluster" in getattr(item, "fixturenames", ()):
+        option.default = PATIENCE_MS
+    try:
+        return (yield)
+    finally:
+        option.default = default
 
 
 @pytest.hookimpl(tryfirst=True)
