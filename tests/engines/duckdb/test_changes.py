@@ -68,9 +68,12 @@ def test_views_of_a_database_on_disk_are_there_when_it_is_opened_again(session, 
     with fluss_duckdb.connect(path, session=session) as con:
         con.execute(f"CREATE VIEW few AS SELECT id FROM fluss('{events.name}', tail := 3)")
         con.execute(f"CREATE VIEW whole AS SELECT id FROM fluss.{events.name}")
+        chosen = f"fluss('{events.name}', filter := 'id < 5 OR name LIKE ''%&?=%''')"
+        con.execute(f"CREATE VIEW chosen AS SELECT id FROM {chosen}")
     with fluss_duckdb.connect(path, session=session) as con:
         assert con.execute("SELECT count(*) FROM few").fetchone() == (3,)
         assert con.execute("SELECT count(*) FROM whole").fetchone() == (1_000,)
+        assert con.execute("SELECT count(*) FROM chosen").fetchone() == (5,)
 
 
 # --- one query, one moment ------------------------------------------------------------------------

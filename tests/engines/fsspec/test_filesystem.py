@@ -159,7 +159,7 @@ def test_a_missing_path_is_reported_with_the_nearest(files, database, path, said
 def test_wrong_options_are_reported(files, database):
     for query, said in (
         ("colums=id", "did you mean 'columns'"),
-        ("filter=x", "no option 'filter'"),
+        ("filters=x", "did you mean 'filter'"),
         ("tail", "no value"),
         ("tail=1&tail=2", "twice"),
     ):

@@ -361,7 +361,8 @@ class HintKey(Enum):
         'fluss.col("id") > 5',
         Door.POLARS: "write SQL, for example \"id > 5 AND kind = 'a'\", or use fluss.col(); "
         "conditions of Polars belong into .filter(...)",
-        Door.DUCKDB: 'write WHERE id > 5, or give fluss.col("id") > 5 to Connection.fluss()',
+        Door.DUCKDB: "write filter := 'id > 5', or WHERE id > 5 after fluss(...), or give "
+        'fluss.col("id") > 5 to Connection.fluss()',
         Door.SPARK: "write id > 5 AND kind = 'a', or .where(...) on the frame",
         Door.CLI: "write id > 5 AND kind = 'a'",
     }

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, Final
 
 import duckdb
 
@@ -29,6 +29,12 @@ from fluss_duckdb.table_reference import python_value, reference_of_call, refere
 from fluss_duckdb.view_catalog import Catalog
 
 Parameters = Sequence[Any] | Mapping[str, Any] | None
+
+_QUOTED: Final[Mapping[str | None, str]] = {
+    "filter": "write the condition as a text, its quotes doubled: filter := 'kind = ''a'''; or "
+    "write it after WHERE",
+    None: "write text in single quotes: fluss('database.table', start := 'earliest')",
+}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -116,7 +122,7 @@ class _Values:
             reason = str(error).partition("\n")[0]
             raise InvalidValueError(
                 f"{what} in a call of fluss(...) is {sql}, which is no constant: {reason}",
-                hint="write text in single quotes: fluss('database.table', start := 'earliest')",
+                hint=_QUOTED.get(argument.name, _QUOTED[None]),
                 option=argument.name,
             ) from None
 

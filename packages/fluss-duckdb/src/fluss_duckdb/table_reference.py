@@ -83,10 +83,6 @@ def reference_of_call(call: Call, session: Session, value_of: Callable[[str], An
     given: dict[str, Any] = {}
     for each in arguments[1:]:
         name = each.name or ""
-        if name == "filter":
-            raise ConfigError(
-                "fluss(...) has no option 'filter' in SQL.", hint="use WHERE", key="filter"
-            )
         if name in given:
             raise ConfigError(f"fluss(...) has the option {name!r} twice.", key=name)
         if name not in SCAN_OPTIONS:

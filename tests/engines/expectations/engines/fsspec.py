@@ -9,38 +9,20 @@ from urllib.parse import quote
 import fsspec
 import pyarrow as pa
 
+from fluss.model.predicates.predicate import Predicate
 from fluss.session import Table
 from tests.engines.expectations.engine import Mark, never
+from tests.engines.expectations.sql_text import condition, literal
 
-NO_FILTER = never("a URL holds no predicate; the reader filters files")
+ONE_SCAN = never("its filter and its limit are those of the scan, and the filter comes first")
+NO_NAN = never("a filter in SQL has no literal for NaN")
 NOT_THERE = never("what is not there is a FileNotFoundError, as everywhere in fsspec")
 
 
 class Fsspec:
     marks: Mapping[str, Mark] = {
-        "filter,*": NO_FILTER,
-        **{
-            f"nan, {each}": NO_FILTER
-            for each in (
-                "greater",
-                "less",
-                "equal to itself",
-                "not equal",
-                "zero is minus zero",
-                "minus zero is zero",
-                "not greater",
-            )
-        },
-        **dict.fromkeys(
-            ("tail of a log, then a filter*", "tail of a changelog, then a f*"), NO_FILTER
-        ),
-        "tail, then*": NO_FILTER,
-        "limit as the scan's option, then*": NO_FILTER,
-        "limit, behind a filter": NO_FILTER,
-        "limit, more than the filter leaves": NO_FILTER,
-        "metadata, filtered": NO_FILTER,
-        "changelog, by option": NO_FILTER,
-        "error, unknown column of the filter": NO_FILTER,
+        "limit as the scan's option, then*": ONE_SCAN,
+        "nan, equal to itself": NO_NAN,
         "error, unknown table": NOT_THERE,
         "error, no table's name": NOT_THERE,
         "error, unknown view": NOT_THERE,
@@ -73,6 +55,19 @@ def _place(table: Any, config: Mapping[str, Any] | None) -> tuple[str, str]:
 
 
 def _text(value: Any) -> str:
+    if isinstance(value, Predicate):
+        return condition(value, _literal)
     if isinstance(value, Mapping):
         return ",".join(f"{key}={each}" for key, each in value.items())
     return ",".join(value) if isinstance(value, list | tuple) else str(value)
+
+
+def _literal(value: Any) -> str:
+    """A value as filters write it: their literals have no casts."""
+    match value:
+        case bytes():
+            return f"X'{value.hex()}'"
+        case float():
+            return repr(value)
+        case _:
+            return literal(value)

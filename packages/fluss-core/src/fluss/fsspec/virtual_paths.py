@@ -6,8 +6,8 @@
     database/table/data.arrow?columns=a,b      the rows, as a stream of Arrow
     database/table/partition/data.arrow        those of one partition
 
-Options of the scan follow the question mark; the table may be followed by `$changelog` or
-`$binlog`. Only the text is parsed; no server is asked.
+Options of the scan follow the question mark, their values percent-encoded (`filter=id%20%3E%205`);
+the table may be followed by `$changelog` or `$binlog`. Only the text is parsed; no server is asked.
 """
 
 from __future__ import annotations
@@ -122,9 +122,8 @@ def _options(query: str) -> dict[str, str]:
     for part in filter(None, query.split("&")):
         raw, equals, value = part.partition("=")
         name = unquote(raw)
-        if name == "filter" or name not in SCAN_OPTIONS:
-            known = [each for each in SCAN_OPTIONS if each != "filter"]
-            hint = did_you_mean(name, known) or f"the options are {', '.join(known)}"
+        if name not in SCAN_OPTIONS:
+            hint = did_you_mean(name, SCAN_OPTIONS) or f"the options are {', '.join(SCAN_OPTIONS)}"
             raise ConfigError(f"A file of rows has no option {name!r}.", hint=hint, key=name)
         if not equals:
             raise ConfigError(f"The option {name!r} has no value.", hint="write name=value")
