@@ -107,7 +107,7 @@ def _bed(stack: ExitStack, rows: int) -> Environment:
     scratch = stack.enter_context(tempfile.TemporaryDirectory(prefix="fluss-bench-"))
     servers = {
         "python": stack.enter_context(LocalCluster(Path(scratch), durability="process")),
-        "java": stack.enter_context(LocalCluster(engine="java")),
+        "java": stack.enter_context(LocalCluster(kind="real")),
     }
     clients = {"ours": (sys.executable, "fluss.aio")}
     try:
