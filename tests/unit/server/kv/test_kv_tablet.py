@@ -311,6 +311,23 @@ def test_reads_in_order_merge_stored_and_pending_rows(make):
     assert limited[5:9] == (3).to_bytes(4, "little")
 
 
+def test_looking_up_many_keys_is_looking_up_each(make):
+    harness = make()
+    keys = [harness.key((each, None, None), harness.schemas[0]) for each in range(12)]
+    asked = [keys[each] for each in (11, 4, 5, 6, 0, 4, 11, 2, 5)]
+    assert harness.tablet.lookup(asked) == [None] * len(asked)
+    harness.put(*[("+", (each, "stored", 0)) for each in range(0, 10, 2)])
+    harness.tablet.flush()
+    stored = harness.tablet.lookup(asked)  # the store alone
+    assert [row is None for row in stored] == [each in (keys[11], keys[5]) for each in asked]
+    harness.put(("-", (4, None, None)), ("+", (5, "pending", 0)), ("+", (6, "changed", 0)))
+    found = harness.tablet.lookup(asked)  # the store and the pending changes
+    assert found == [harness.tablet.lookup([each])[0] for each in asked]
+    assert [row is None for row in found] == [each in (keys[11], keys[4]) for each in asked]
+    harness.tablet.flush()
+    assert harness.tablet.lookup(asked) == found
+
+
 def test_a_scan_has_the_rows_of_its_moment(make):
     harness = make()
     harness.put(*[("+", (each, "x" * 50, 0)) for each in range(100)])

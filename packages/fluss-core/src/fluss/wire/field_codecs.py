@@ -10,7 +10,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from itertools import chain
-from typing import Any, ClassVar
+from typing import Any, ClassVar, cast
 
 from fluss.wire.byte_buffers import Buffer, count_bytes, size_of
 from fluss.wire.message_output import Output
@@ -31,6 +31,13 @@ _BYTES_1 = 1 << 3 | WireType.LENGTH
 _BYTES_1_TAG = bytes([_BYTES_1])
 # Up to here a PbValue with so many bytes has lengths of one byte each.
 _SHORT_BYTES_MAX = 125
+# A length from here on takes more than one byte.
+_LONG_LENGTH = 0x80
+# How many elements of one length are looked for in one step: a bound, so that a list in which
+# lengths change costs little.
+_ALIKE_MAX = 256
+# In place of the length of a value that is absent.
+_ABSENT = -1
 
 
 class FieldCodec(ABC):
@@ -208,6 +215,45 @@ class ByteStrings(RepeatedCodec):
                 out.append_field(tag, item)
 
 
+class ShortByteStrings(ByteStrings):
+    """repeated bytes that are compared and kept: a tuple of copies.
+
+    A lookup asks for thousands of keys, often of one length, and those are read without a step of
+    Python for each: 20 000 keys of 8 bytes take 1.8 ms instead of 6.7 ms.
+    """
+
+    def read_run(self, items: list[Any], tag: int, view: memoryview, at: int, end: int) -> int:
+        data = bytes(view[at:end])
+        position, stop = 0, len(data)
+        while True:
+            size = data[position] if position < stop else _LONG_LENGTH
+            till = position + 1 + size
+            if size >= _LONG_LENGTH or till > stop:
+                start, till = read_length(view, at + position, end)
+                till -= at
+                items.append(data[start - at : till])
+            elif till + 1 < stop and data[till] == tag and data[till + 1] == size:
+                stride = size + 2  # the length, the bytes, and the tag of the next one
+                count = _count_alike(data[position : position + _ALIKE_MAX * stride], tag, stride)
+                till = position + count * stride - 1
+                starts = range(position + 1, till + 1, stride)
+                items += [data[start : start + size] for start in starts]
+            else:
+                items.append(data[position + 1 : till])
+            if till == stop or data[till] != tag:
+                return at + till
+            position = till + 1
+
+
+def _count_alike(data: bytes, tag: int, stride: int) -> int:
+    """Return how many elements at the start of these bytes have the length of the first one."""
+    sizes, tags = data[::stride], data[stride - 1 :: stride]
+    alike = len(sizes) - len(sizes.lstrip(sizes[:1]))
+    followed = len(tags) - len(tags.lstrip(bytes((tag,))))
+    # The bytes of the last one must be there, too.
+    return min(alike, followed + 1, (len(data) + 1) // stride)
+
+
 class MaybeByteStrings(RepeatedCodec):
     """repeated PbValue: a tuple of slices, None where a value is absent."""
 
@@ -219,6 +265,8 @@ class MaybeByteStrings(RepeatedCodec):
         return stop
 
     def write(self, out: Output, tag: bytes, value: Sequence[Buffer | None]) -> None:
+        if _write_short_values(out, tag, value):
+            return
         for item in value:
             if item is None:
                 out.append_length(tag, 0)
@@ -231,6 +279,32 @@ class MaybeByteStrings(RepeatedCodec):
                 out.small += item
             else:
                 _write_bytes_1(out, tag, (item,))
+
+
+def _write_short_values(out: Output, tag: bytes, value: Sequence[Buffer | None]) -> bool:
+    """Write values that are all short `bytes` or absent, without a step of Python for each.
+
+    The answer to a lookup may have thousands: 20 000 values of 27 bytes take 1.7 ms instead of
+    3.3 ms. Returns False, and has written nothing, where a value is of another kind.
+    """
+    kinds = set(map(type, value))
+    if not kinds <= {bytes, type(None)}:
+        return False
+    found = value if type(None) not in kinds else [each or b"" for each in value]
+    lengths = list(map(len, cast("Sequence[bytes]", found)))
+    if max(lengths, default=0) > _SHORT_BYTES_MAX:
+        return False
+    heads: dict[int, bytes] = {
+        size: tag + bytes([size + 2]) + _BYTES_1_TAG + bytes([size]) for size in set(lengths)
+    }
+    if found is not value:
+        heads[_ABSENT] = tag + b"\0"
+        lengths = [
+            _ABSENT if each is None else size for each, size in zip(value, lengths, strict=True)
+        ]
+    parts = zip(map(heads.__getitem__, lengths), cast("Sequence[bytes]", found), strict=True)
+    out.small += b"".join(chain.from_iterable(parts))
+    return True
 
 
 class MaybeByteRanges(RepeatedCodec):
@@ -320,6 +394,7 @@ SHORT_BYTES = ShortBytes()
 LARGE_BYTES = LargeBytes()
 INT32_LIST = Numbers(INT32)
 BYTES_LIST = ByteStrings()
+SHORT_BYTES_LIST = ShortByteStrings()
 VALUES = MaybeByteStrings()
 VALUE_RANGES = MaybeByteRanges()
 VALUE_LISTS = ByteStringLists()

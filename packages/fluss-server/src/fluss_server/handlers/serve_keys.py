@@ -139,7 +139,7 @@ def lookup(node: Node, call: Call, request: LookupRequest) -> Awaitable[LookupRe
     options = PutOptions(api_version=call.version)
 
     def answer_bucket(requested: Any) -> Awaitable[LookedUpBucket]:
-        keys = [bytes(each) for each in requested.keys]
+        keys = requested.keys
         ids = {"bucket_id": requested.bucket_id, "partition_id": requested.partition_id}
         if request.insert_if_not_exists:
             check_acks(-1 if request.acks is None else request.acks)
@@ -160,7 +160,7 @@ def prefix_lookup(
     """Return for each prefix the rows whose keys begin with it."""
 
     def answer_bucket(requested: Any) -> Awaitable[PrefixLookedUpBucket]:
-        keys = [bytes(each) for each in requested.keys]
+        keys = requested.keys
         ids = {"bucket_id": requested.bucket_id, "partition_id": requested.partition_id}
         work = _reading(
             node, keys, lambda state: tuple(map(tuple, state.prefix_lookup(keys))), may_inline=False

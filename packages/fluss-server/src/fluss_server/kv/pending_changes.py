@@ -8,9 +8,11 @@ from __future__ import annotations
 
 from bisect import bisect_left
 from collections.abc import Iterator, Mapping, Sequence
-from typing import Final
+from itertools import repeat
+from typing import Any, Final
 
 _ENTRY_BYTES: Final = 150  # about what CPython uses for an entry besides key and value
+_UNCHANGED: Final = object()
 
 
 class PendingChanges:
@@ -39,6 +41,14 @@ class PendingChanges:
         """Return the keys that have not changed."""
         rows = self.rows
         return [key for key in keys if key not in rows] if rows else list(keys)
+
+    def find(self, keys: Sequence[bytes]) -> tuple[list[bytes | None], Sequence[int]]:
+        """Return the row of each key, and the positions of the keys that have not changed."""
+        if not self.rows:
+            return [None] * len(keys), range(len(keys))
+        found: list[Any] = list(map(self.rows.get, keys, repeat(_UNCHANGED)))
+        missing = [at for at, row in enumerate(found) if row is _UNCHANGED]
+        return found, missing
 
     def from_key(self, start: bytes) -> Iterator[tuple[bytes, bytes | None]]:
         """Iterate over changed keys and their rows in key order from a key on."""

@@ -8,9 +8,9 @@ from typing import Annotated
 from fluss.wire.byte_buffers import Buffer
 from fluss.wire.field_codecs import (
     BOOL,
-    BYTES_LIST,
     INT32,
     INT64,
+    SHORT_BYTES_LIST,
     STRING,
     VALUE_LISTS,
     VALUE_RANGES,
@@ -26,7 +26,7 @@ class LookupBucket:
 
     partition_id: Annotated[int | None, 1, INT64] = None
     bucket_id: Annotated[int, 2, INT32]
-    keys: Annotated[tuple[Buffer, ...], 3, BYTES_LIST] = ()
+    keys: Annotated[tuple[bytes, ...], 3, SHORT_BYTES_LIST] = ()
     original_partition_name: Annotated[str | None, 4, STRING] = None
     routing_bucket_count: Annotated[int | None, 5, INT32] = None
 
@@ -82,7 +82,7 @@ class PrefixLookupBucket:
 
     partition_id: Annotated[int | None, 1, INT64] = None
     bucket_id: Annotated[int, 2, INT32]
-    keys: Annotated[tuple[Buffer, ...], 3, BYTES_LIST] = ()
+    keys: Annotated[tuple[bytes, ...], 3, SHORT_BYTES_LIST] = ()
     routing_bucket_count: Annotated[int | None, 4, INT32] = None
 
 
