@@ -58,6 +58,16 @@ def test_a_bar_shows_rows_percent_and_rate_and_is_erased(bar):
     assert "\r" in end or "\x1b[" in end
 
 
+@pytest.mark.parametrize("package", ["tqdm", "text"])  # rich erases whole lines
+def test_what_a_terminal_echoes_of_ctrl_c_is_erased(package, monkeypatch):
+    if package == "tqdm":
+        pytest.importorskip(package)
+    monkeypatch.setattr("fluss.progress._is_installed", lambda each: each == package)
+    pieces = shown(Terminal(), HALF).split("\r")
+    widest = max(len(each.rstrip()) for each in pieces)
+    assert any(not each.strip() and len(each) >= widest + len("^C") for each in pieces)
+
+
 def test_a_stream_of_unknown_length_has_no_percent(bar):
     text = shown(Terminal(), Amount(rows=7, done=7, rows_max=None))
     assert "7 rows, " in text

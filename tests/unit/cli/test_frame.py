@@ -260,3 +260,15 @@ def test_progress_is_shown_as_far_as_the_options_say(run, monkeypatch, words, ex
     run("ls", *words)
     assert seen == [expected]
     assert "FLUSS_PROGRESS" not in os.environ
+
+
+@pytest.mark.parametrize("is_terminal", [True, False])
+def test_the_prompt_begins_a_line_after_ctrl_c(is_terminal, monkeypatch, capsys):
+    def pressed(*_):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr("typer.core.TyperGroup.invoke", pressed)
+    monkeypatch.setattr(sys.stderr, "isatty", lambda: is_terminal)
+    monkeypatch.setattr(sys, "argv", ["fluss", "tail", "db.events", "-f"])
+    assert main() == 130
+    assert capsys.readouterr().err == ("\n" if is_terminal else "")

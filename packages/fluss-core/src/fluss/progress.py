@@ -27,6 +27,8 @@ EVERY_S: Final = 0.25
 # Fewer rows are done before a person would look for a line.
 ROWS_MIN: Final = 20_000
 VARIABLE: Final = "FLUSS_PROGRESS"
+# A terminal shows ^C after the line when it is pressed.
+_ECHO: Final = " " * len("^C")
 _OFF: Final = frozenset({"0", "off", "false", "no", "never"})
 # Two lines on one terminal would overwrite each other.
 _one_at_a_time = threading.Lock()
@@ -185,7 +187,7 @@ class _TextLine:
         self._width = max(self._width, len(text))
 
     def erase(self) -> None:
-        self._stream.write(f"\r{' ' * self._width}\r")
+        self._stream.write(f"\r{' ' * self._width}{_ECHO}\r")
         self._stream.flush()
 
 
@@ -193,6 +195,7 @@ class _TqdmBar:
     def __init__(self, stream: TextIO, name: str) -> None:
         from tqdm import tqdm
 
+        self._stream = stream
         self._bar: Any = tqdm(desc=name, file=stream, leave=False, bar_format="{desc} {bar:20}")
         self._name = name
 
@@ -203,7 +206,11 @@ class _TqdmBar:
         self._bar.set_description_str(f"{self._name}: {line}", refresh=True)
 
     def erase(self) -> None:
+        width = len(str(self._bar))
         self._bar.close()
+        if not _is_of_notebook(self._stream):
+            self._stream.write(f"\r{' ' * width}{_ECHO}\r")
+            self._stream.flush()
 
 
 class _RichBar:

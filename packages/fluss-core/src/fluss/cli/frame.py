@@ -7,6 +7,7 @@ options, help and exit codes as our own.
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
@@ -133,6 +134,15 @@ class RootGroup(TyperGroup):
         if entry is not None and not entry.connects:
             refuse_cluster(ctx, name)
         return super().resolve_command(ctx, args)
+
+    def invoke(self, ctx: Any) -> Any:
+        """Run a command; after Ctrl-C the shell's prompt begins a line."""
+        try:
+            return super().invoke(ctx)
+        except KeyboardInterrupt:
+            if sys.stderr.isatty():  # the terminal has shown ^C on this line
+                sys.stderr.write("\n")
+            raise
 
     def format_options(self, ctx: Any, formatter: Any) -> None:
         """Write the commands, then the options."""

@@ -19,24 +19,41 @@ from rich.text import Text
 from fluss.cli.files.cell_texts import csv_header, csv_lines, json_lines
 from fluss.cli.files.file_formats import standard_output, text_writer
 from fluss.cli.files.format_names import OutputFormat
-from fluss.cli.screen_table import screen_table
+from fluss.cli.screen_table import ScreenTable
 from fluss.errors import InvalidValueError
 
+_HELD_ROWS_MAX: Final = 1_000
 _HOW_TO_SEE_ALL: Final = "name the ones to see, or choose -o json"
 
 
 def write_rows(
-    batches: Iterable[pa.RecordBatch], schema: pa.Schema, chosen: OutputFormat | None
+    batches: Iterable[pa.RecordBatch],
+    schema: pa.Schema,
+    chosen: OutputFormat | None,
+    *,
+    is_endless: bool = False,
 ) -> None:
-    """Write batches as they arrive."""
+    """Write batches as they arrive.
+
+    Args:
+        batches: The rows.
+        schema: Their columns.
+        chosen: The format; a table on a screen and JSON lines in a pipe by default.
+        is_endless: Whether more rows may come at any time, so that none is held back.
+    """
     chosen = format_of_output(chosen)
     if chosen is OutputFormat.ARROW and sys.stdout.isatty():
         raise InvalidValueError(
             "Arrow is not for screens.", hint="write it to a file or a pipe: ... -o arrow > rows"
         )
-    writer = _WRITERS[chosen](schema)
-    for batch in batches:
-        writer.write(batch)
+    is_screen = chosen is OutputFormat.TABLE
+    writer = _Screen(schema, is_endless=is_endless) if is_screen else _WRITERS[chosen](schema)
+    try:
+        for batch in batches:
+            writer.write(batch)
+    except BaseException:
+        writer.flush()
+        raise
     writer.close()
 
 
@@ -85,6 +102,9 @@ class _Writer(ABC):
     def write(self, batch: pa.RecordBatch) -> None:
         """Write some rows."""
 
+    def flush(self) -> None:  # noqa: B027 - most formats hold nothing back
+        """Write the rows that are held back."""
+
     def close(self) -> None:
         """Write the end of the output."""
         self.out.flush()
@@ -121,30 +141,43 @@ class _Arrow(_Writer):
 
 
 class _Screen(_Writer):
-    """A table per batch: while following, the widest row is not known in advance."""
+    """A table: of the first rows its columns know the widest, and later ones may widen them.
 
-    def __init__(self, schema: pa.Schema) -> None:
+    Rows are held back until there are `_HELD_ROWS_MAX` of them or the last one has come, unless
+    the rows have no end.
+    """
+
+    def __init__(self, schema: pa.Schema, *, is_endless: bool = False) -> None:
         super().__init__(schema)
         self._console = Console(soft_wrap=False)
-        self._shown = 0
+        self._table = ScreenTable(schema, how=_HOW_TO_SEE_ALL)
+        self._held: list[pa.RecordBatch] = []
+        self._held_rows_max = 0 if is_endless else _HELD_ROWS_MAX
+        self._has_rows = False
 
     def write(self, batch: pa.RecordBatch) -> None:
         if not batch.num_rows:
             return
-        rows = pa.Table.from_batches([batch])
-        lines = screen_table(rows, self._console.width, how=_HOW_TO_SEE_ALL)
-        for number, line in enumerate(lines):
-            style = "" if number else "bold"
+        self._held.append(batch)
+        if sum(each.num_rows for each in self._held) >= self._held_rows_max:
+            self.flush()
+
+    def flush(self) -> None:
+        held, self._held = self._held, []
+        if not held:
+            return
+        for line in self._table.lines(pa.Table.from_batches(held), self._console.width):
+            style = "" if self._has_rows else "bold"  # the first line is the header
             self._console.print(Text(line, style=style), no_wrap=True, crop=False, soft_wrap=True)
-        self._shown += batch.num_rows
+            self._has_rows = True
 
     def close(self) -> None:
-        if not self._shown:
+        self.flush()
+        if not self._has_rows:
             self._console.print(Text("no rows", style="dim"))
 
 
 _WRITERS: Final[dict[OutputFormat, type[_Writer]]] = {
-    OutputFormat.TABLE: _Screen,
     OutputFormat.JSON: _JsonLines,
     OutputFormat.CSV: _Csv,
     OutputFormat.ARROW: _Arrow,

@@ -1,7 +1,8 @@
 """Lays out rows for a screen: a table as wide as the screen, or one line for each column.
 
 A cell is shortened, and columns in the middle are left out where the table would be too wide; a
-line below says so. The widths of all rows must be known before the first is shown.
+line below says so. A table that gets rows in several pieces has one header, and its columns become
+wider where a value needs it.
 """
 
 from __future__ import annotations
@@ -19,33 +20,68 @@ _GAP: Final = "  "
 _NULL: Final = "NULL"
 
 
+class ScreenTable:
+    """A table on a screen that gets its rows in pieces.
+
+    Args:
+        schema: Its columns.
+        how: How the columns are seen that do not fit.
+    """
+
+    def __init__(self, schema: pa.Schema, *, how: str) -> None:
+        self._names = [_flat(each) for each in schema.names]
+        self._is_right = [_is_number(each) for each in schema.types]
+        self._how = how
+        self._limits: Sequence[int] = _CELL_CHARS
+        self._widths = [0] * len(self._names)
+        self._shown: list[int | None] | None = None
+
+    def lines(self, rows: pa.Table, width: int) -> Iterator[str]:
+        """Yield the lines of some rows; the header is before the first, or where columns change.
+
+        Args:
+            rows: The rows.
+            width: How many characters a line has.
+        """
+        texts = [_texts(rows.column(index)) for index in range(rows.num_columns)]
+        columns = self._fitted(texts, width)
+        shown = _that_fit(self._widths, width)
+        has_header = shown != self._shown
+        self._shown = shown
+        for line in range(0 if has_header else 1, rows.num_rows + 1):
+            yield _GAP.join(self._cell(columns, place, line) for place in shown).rstrip()
+        left_out = len(columns) - (len(shown) - shown.count(None))
+        if left_out and has_header:
+            yield f"… {left_out} of {len(columns)} columns do not fit: {self._how}"
+
+    def _fitted(self, texts: Sequence[Sequence[str]], width: int) -> list[list[str]]:
+        """Cut names and cells so that as many columns fit as possible, and widen the columns."""
+        whole = [[name, *cells] for name, cells in zip(self._names, texts, strict=True)]
+        while True:
+            limit = self._limits[0]
+            columns = [[_cut(each, limit) for each in column] for column in whole]
+            needed = [max(map(_width, each)) for each in columns]
+            kept = [min(each, limit) for each in self._widths]
+            self._widths = [max(before, now) for before, now in zip(kept, needed, strict=True)]
+            if len(self._limits) == 1 or None not in _that_fit(self._widths, width):
+                return columns
+            self._limits = self._limits[1:]
+
+    def _cell(self, columns: Sequence[Sequence[str]], place: int | None, line: int) -> str:
+        if place is None:
+            return "…"
+        return _padded(columns[place][line], self._widths[place], self._is_right[place])
+
+
 def screen_table(rows: pa.Table, width: int, *, how: str) -> Iterator[str]:
-    """Yield the lines of a table.
+    """Yield the lines of a table of which all rows are known.
 
     Args:
         rows: The rows.
         width: How many characters a line has.
         how: How the columns are seen that do not fit.
     """
-    names = [_flat(each) for each in rows.schema.names]
-    texts = [_texts(rows.column(index)) for index in range(rows.num_columns)]
-    whole = [[name, *cells] for name, cells in zip(names, texts, strict=True)]
-    columns, widths = _cut_to(_CELL_CHARS[0], whole)
-    for limit in _CELL_CHARS[1:]:
-        if len(_that_fit(widths, width)) == len(whole):
-            break
-        columns, widths = _cut_to(limit, whole)
-    shown = _that_fit(widths, width)
-    is_right = [_is_number(each) for each in rows.schema.types]
-    for line in range(rows.num_rows + 1):
-        cells = [
-            "…" if place is None else _padded(columns[place][line], widths[place], is_right[place])
-            for place in shown
-        ]
-        yield _GAP.join(cells).rstrip()
-    left_out = len(columns) - (len(shown) - shown.count(None))
-    if left_out:
-        yield f"… {left_out} of {len(columns)} columns do not fit: {how}"
+    yield from ScreenTable(rows.schema, how=how).lines(rows, width)
 
 
 def line_table(rows: pa.Table) -> Iterator[str]:
@@ -58,12 +94,6 @@ def line_table(rows: pa.Table) -> Iterator[str]:
             yield ""
         for name, cells in zip(names, texts, strict=True):
             yield f"{_padded(name, widest, True)} = {cells[row]}"
-
-
-def _cut_to(limit: int, columns: Sequence[Sequence[str]]) -> tuple[list[list[str]], list[int]]:
-    """Return the columns with cells of at most this width, and the width of each column."""
-    cut = [[_cut(each, limit) for each in column] for column in columns]
-    return cut, [max(map(_width, each)) for each in cut]
 
 
 def _that_fit(widths: Sequence[int], width: int) -> list[int | None]:

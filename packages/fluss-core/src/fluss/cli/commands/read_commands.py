@@ -94,7 +94,7 @@ def tail(
             options = {"with_metadata": ["_change_type"], **options, "mode": "changelog"}
         scan = table.scan(tail=rows, **options)
         found = tail_and_follow(table, scan, options) if follow else scan.to_reader()
-        write_rows(found, scan.schema, cluster.output)
+        write_rows(found, scan.schema, cluster.output, is_endless=follow)
 
 
 def count(
