@@ -12,6 +12,7 @@ from fluss.errors import (
     InvalidValueError,
     RequestTimeoutError,
     TableNotFoundError,
+    UnsupportedOperationError,
 )
 
 
@@ -46,6 +47,49 @@ def test_what_cannot_be_read_is_refused_by_name(con, events, shared, call, error
         con.execute("FROM " + call.format(db=shared))
     assert text in str(raised.value)
     assert con.execute("SELECT 1").fetchone() == (1,)
+
+
+@pytest.mark.parametrize(
+    "statement",
+    [
+        "INSERT INTO fluss.{table} VALUES (1)",
+        "UPDATE fluss.{table} SET id = 1",
+        "DELETE FROM fluss.{table}",
+        "DROP TABLE fluss.{table}",
+        "ALTER TABLE fluss.{table} ADD COLUMN x INTEGER",
+    ],
+)
+def test_a_statement_that_writes_says_what_writes(con, events, statement):
+    with pytest.raises(UnsupportedOperationError, match="only reads tables of Fluss") as caught:
+        con.execute(statement.format(table=events.name))
+    assert "fluss_duckdb.append" in caught.value.hint
+
+
+@pytest.mark.parametrize("create", ["CREATE TABLE", "create or replace table"])
+def test_no_table_is_made_in_the_memory_of_duckdb_under_the_name_of_fluss(con, shared, create):
+    with pytest.raises(UnsupportedOperationError, match="lose it") as caught:
+        con.execute(f"{create} fluss.{shared}.made AS SELECT 1 AS id")
+    assert "create=True" in caught.value.hint
+    con.execute("CREATE TABLE local AS SELECT 1 AS id")
+    assert con.execute("FROM local").fetchall() == [(1,)]
+
+
+def test_a_database_named_without_the_catalog_is_explained(con, shared):
+    with pytest.raises(InvalidNameError) as caught:
+        con.execute(f"FROM {shared}.people")
+    assert caught.value.hint == f"write fluss.{shared}.table, or fluss('{shared}.table')"
+    with pytest.raises(duckdb.CatalogException):
+        con.execute("FROM nowhere.people")
+
+
+@pytest.mark.parametrize("url", ["fluss://u:secret@host:9123", "host:9123", "embedded:", "h:1/db"])
+def test_a_cluster_is_not_taken_for_a_file_of_duckdb(url, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    with pytest.raises(InvalidValueError, match="names a cluster") as caught:
+        fluss_duckdb.connect(url)
+    assert "connect(url=" in caught.value.hint
+    assert "secret" not in str(caught.value)
+    assert not list(tmp_path.iterdir()), "DuckDB has made no file"
 
 
 def test_an_unknown_column_is_duckdbs_to_tell(con, events):

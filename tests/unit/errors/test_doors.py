@@ -4,7 +4,7 @@ import inspect
 
 import pytest
 
-from fluss.doors import at_door
+from fluss.doors import at_door, names_arguments
 from fluss.errors import FlussError
 from fluss.hints import Door, Hint, HintKey
 
@@ -92,3 +92,20 @@ def test_the_outermost_door_counts_and_other_errors_pass():
     assert caught.value.door is Door.DUCKDB
     with pytest.raises(KeyError):
         outer(lambda: {}["x"])
+
+
+def test_a_class_names_the_arguments_that_may_have_been_meant():
+    @names_arguments
+    class Made:
+        def __init__(self, bucket_count=None, bucket_keys=None, other=None):
+            self.buckets = bucket_count, bucket_keys
+            if other is not None:
+                raise TypeError("its own")
+
+    assert isinstance(Made(bucket_count=1), Made)
+    with pytest.raises(TypeError, match="did you mean 'bucket_keys' or 'bucket_count'"):
+        Made(bucket=3)
+    with pytest.raises(TypeError, match=r"Made\(\) has no argument 'x'; it has bucket_count, b"):
+        Made(x=1)
+    with pytest.raises(TypeError, match="its own"):
+        Made(other=1)

@@ -130,9 +130,9 @@ def objects_at(door):
 
 CALL = re.compile(r"(?<![\w.'\"])([A-Za-z_]\w*(?:\.[A-Za-z_]\w*)*)\(")
 COMMAND = re.compile(r"`fluss (\w+)")
-SQL = {"CAST", "fluss"}
+SQL = {"CAST", "coalesce", "fluss"}
 SPARK = {"option", "load", "save", "withColumn", "where", "col", "lit"}
-SPARK |= {"uuid", "rand", "current_timestamp"}
+SPARK |= {"coalesce", "uuid", "rand", "current_timestamp"}
 
 
 @pytest.mark.parametrize("door", Door)

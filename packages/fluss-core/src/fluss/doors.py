@@ -9,7 +9,7 @@ from __future__ import annotations
 import difflib
 import functools
 import inspect
-from collections.abc import Callable, Generator
+from collections.abc import Callable, Generator, Iterable, Mapping, Sequence
 from typing import Any, Final, TypeVar
 
 from fluss.errors import FlussError
@@ -70,7 +70,7 @@ def _marked(function: Any, door: Door) -> Any:
         try:
             return function(*args, **named)
         except TypeError:
-            _refuse_unknown(function, named)
+            _refuse_unknown(function, named, function.__qualname__)
             raise
         except FlussError as error:
             error.add_context(door=door)
@@ -79,19 +79,44 @@ def _marked(function: Any, door: Door) -> Any:
     return call
 
 
-def _refuse_unknown(function: Any, named: dict[str, Any]) -> None:
+def names_arguments(cls: type[T]) -> type[T]:
+    """Let the class name the nearest argument where it is made with one that it does not have."""
+    of_class: Any = cls
+    make = of_class.__init__
+
+    @functools.wraps(make)
+    def init(self: Any, *args: Any, **named: Any) -> None:
+        try:
+            make(self, *args, **named)
+        except TypeError:
+            _refuse_unknown(make, named, cls.__name__)
+            raise
+
+    of_class.__init__ = init
+    return cls
+
+
+def _refuse_unknown(function: Any, named: Mapping[str, Any], shown: str) -> None:
+    known = inspect.signature(function).parameters
+    if all(each.kind is not inspect.Parameter.VAR_KEYWORD for each in known.values()):
+        check_argument_names(named, [each for each in known if each != "self"], shown)
+
+
+def check_argument_names(named: Iterable[str], known: Sequence[str], function: str) -> None:
     """Refuse an argument that a function does not have, and name the nearest one.
 
+    Args:
+        named: The arguments that were given by name.
+        known: Those that the function has.
+        function: Its name.
+
     Raises:
-        TypeError: There is such an argument.
+        TypeError: One is unknown.
     """
-    known = inspect.signature(function).parameters
-    if any(each.kind is inspect.Parameter.VAR_KEYWORD for each in known.values()):
-        return
     for name in named:
         if name not in known:
-            nearest = difflib.get_close_matches(name, known, 1)
-            advice = f"did you mean {nearest[0]!r}?" if nearest else f"it has {', '.join(known)}."
-            raise TypeError(
-                f"{function.__qualname__}() has no argument {name!r}; {advice}"
-            ) from None
+            longer = [each for each in known if each.startswith(name)]
+            near = difflib.get_close_matches(name, longer or known, 3 if longer else 1)
+            advice = f"did you mean {' or '.join(map(repr, near))}?"
+            advice = advice if near else f"it has {', '.join(known)}."
+            raise TypeError(f"{function}() has no argument {name!r}; {advice}") from None

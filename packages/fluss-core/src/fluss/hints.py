@@ -398,6 +398,19 @@ class HintKey(Enum):
         "col({column!r}).cast({spark!r}))",
         FrameKind.FILE: "the column {column!r} of the file must hold values of {type}",
     }
+    FILL_NULL = {
+        FrameKind.ARROW: "fill it, column.fill_null(...), or leave such rows out",
+        FrameKind.ROWS: "give it a value, or leave the row out",
+        FrameKind.PANDAS: "fill it, df[{column!r}].fillna(...), or leave such rows out, "
+        "df.dropna(subset={column!r})",
+        FrameKind.POLARS: "fill it, pl.col({column!r}).fill_null(...), or leave such rows out, "
+        "df.drop_nulls({column!r})",
+        FrameKind.DUCKDB: 'fill it, coalesce("{column}", ...), or leave such rows out, '
+        'WHERE "{column}" IS NOT NULL',
+        FrameKind.SPARK: "before writing, leave such rows out with .where(...), or fill them with "
+        "coalesce(...)",
+        FrameKind.FILE: "the column {column!r} of the file must have a value in every row",
+    }
     GIVE_NESTED = {
         FrameKind.ARROW: "make the column {arrow}",
         FrameKind.ROWS: "give a list, a dict or a tuple for {type}",
@@ -429,6 +442,16 @@ class HintKey(Enum):
         "col({column!r}).cast({spark!r}))",
         FrameKind.FILE: "the column {column!r} of the file must hold times, such as "
         "2026-01-01T00:00:00",
+    }
+    ONE_KIND = {
+        FrameKind.ARROW: "give an Arrow array with an explicit type: pa.array(values, type)",
+        FrameKind.ROWS: "give values of one kind, for example texts: str(value)",
+        FrameKind.PANDAS: "make them one kind, for example texts: "
+        "df.astype({{{column!r}: 'string'}})",
+        FrameKind.POLARS: "give values of one kind: pl.Series({column!r}, values, dtype=...)",
+        FrameKind.DUCKDB: 'make them one kind, for example texts: CAST("{column}" AS VARCHAR)',
+        FrameKind.SPARK: "make them one kind, for example texts: col({column!r}).cast('string')",
+        FrameKind.FILE: "the column {column!r} of the file must hold values of one kind",
     }
     WRITE_DAY = {
         FrameKind.ARROW: "write a date, value.date(), or make the column a TIMESTAMP",

@@ -7,6 +7,7 @@ replaces the functions of the module `duckdb`.
 from __future__ import annotations
 
 import atexit
+import re
 import sys
 from collections.abc import Callable, Mapping
 from typing import Any
@@ -23,6 +24,7 @@ from fluss.waiting import InterruptibleLock
 from fluss_duckdb.duckdb_connection import Connection
 from fluss_duckdb.view_catalog import Catalog
 
+_CLUSTER = re.compile(r"fluss://|embedded:|(?!md:|motherduck:)[\w.-]+:\d+(,|/|$)")
 _PATCHED = ("execute", "executemany", "from_query", "query", "sql", "table", "view")
 # DuckDB expands a macro where it is called, so one macro serves all tables.
 _MACRO = """
@@ -64,6 +66,7 @@ def connect(
         >>> con = connect(url="fluss://127.0.0.1:9123")  # doctest: +SKIP
         >>> con.sql("SELECT count(*) FROM fluss('fluss.events')")  # doctest: +SKIP
     """
+    _check_is_no_url(database)
     opened, is_mine = _session(url, config, session, settings)
     try:
         connection = duckdb.connect(database, read_only=read_only, config=dict(duckdb_config or {}))
@@ -77,6 +80,15 @@ def connect(
             opened.close()
         raise
     return Connection(connection, tables, on_close=opened.close if is_mine else _nothing)
+
+
+def _check_is_no_url(database: Any) -> None:
+    """Refuse the URL of a cluster in place of DuckDB's database: DuckDB would make such a file."""
+    if isinstance(database, str) and _CLUSTER.match(database):
+        raise InvalidValueError(
+            "The first argument of connect() is DuckDB's database, and this names a cluster.",
+            hint="write fluss_duckdb.connect(url='fluss://host:9123')",
+        )
 
 
 @at_door(Door.DUCKDB)

@@ -25,6 +25,7 @@ from fluss_duckdb.statement_rewriter import Rewritten, rewritten
 from fluss_duckdb.statements import Statement
 from fluss_duckdb.table_reference import reference_of
 from fluss_duckdb.view_catalog import Catalog
+from fluss_duckdb.write_refusals import check_creates_nothing, explained_name, explained_write
 
 _MISSING = (duckdb.CatalogException, duckdb.BinderException)
 
@@ -214,6 +215,8 @@ class Connection:
             )
             name = "parameters" if method.startswith("execute") else "params"
             given = {} if asked.parameters is None else {name: plain(asked.parameters)}
+            if asked.missing:
+                check_creates_nothing(asked.sql, self.catalog)
             text = asked.sql if isinstance(query, str) or asked.has_references else query
             function = getattr(self._connection, method)
             try:
@@ -233,6 +236,10 @@ class Connection:
     def _explained(self, error: Exception, asked: Rewritten) -> Exception:
         if asked.missing:
             return asked.missing[0]
+        if asked.has_references and (refused := explained_write(error)):
+            return refused
+        if not asked.has_references and (named := explained_name(error, self._catalog)):
+            return named
         if not asked.has_references or "does not exist" not in str(error):
             return error
         # An unfinished result keeps its transaction, which does not see newer views, open.

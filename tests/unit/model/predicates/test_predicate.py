@@ -98,3 +98,14 @@ def test_texts_are_searched_for_texts_and_lists_are_lists():
         col("a").starts_with(1)
     with pytest.raises(TypeError, match="are a list"):
         col("a").is_in("abc")
+
+
+def test_a_comparison_without_parentheses_says_where_they_belong():
+    for condition in (
+        lambda: col("a") > 1 & col("a") < 3,
+        lambda: (col("a") > 1) & col("b"),
+        lambda: col("b") | (col("a") > 1),
+        lambda: 1 | col("a"),
+    ):
+        with pytest.raises(TypeError, match=r'\(col\("id"\) > 1\) & \(col\("id"\) < 3\)'):
+            condition()

@@ -22,6 +22,7 @@ from fluss.connection.connection import ClientConnection
 from fluss.connection.describe_table import (
     list_databases,
     list_tables,
+    listed,
     nearest_named,
     table_info_of,
 )
@@ -240,7 +241,10 @@ class AdminCore:
             partition_spec=write_partition_spec(spec),
             ignore_if_not_exists=bool(ignore_if_not_exists),
         )
-        await self._change_table(path, request)
+        try:
+            await self._change_table(path, request)
+        except PartitionNotFoundError as error:
+            raise await self._with_partitions(error, path, str(spec)) from error
         self._cluster.view.forget_table(path)
 
     async def list_partition_infos(
@@ -316,9 +320,7 @@ class AdminCore:
         try:
             partition_id = await find_partition_id(self._cluster, partition)
         except PartitionNotFoundError as error:
-            infos = await self.list_partition_infos(path)
-            names = [each.partition_name for each in infos]
-            raise error.with_context(hint=did_you_mean(partition_name, names)) from error
+            raise await self._with_partitions(error, path, partition_name) from error
         return await self._list_offsets(table, partition, partition_id, bucket_ids, spec)
 
     async def _list_offsets(
@@ -374,6 +376,15 @@ class AdminCore:
     async def _change_table(self, path: TablePath, request: Message) -> None:
         async with nearest_named(self._cluster, path):
             await self._change(request)
+
+    async def _with_partitions(
+        self, error: PartitionNotFoundError, path: TablePath, partition: str
+    ) -> PartitionNotFoundError:
+        """Return the error with the nearest partitions, or those that there are."""
+        infos = await self.list_partition_infos(path)
+        names = [str(each.partition_spec if "=" in partition else each) for each in infos]
+        near = did_you_mean(partition, names) or listed(f"partitions of {path}", names)
+        return error.with_context(hint=near)
 
     @asynccontextmanager
     async def _nearest_named(self, database: str) -> AsyncIterator[None]:

@@ -45,7 +45,7 @@ async def missing_table(cluster: Cluster, path: TablePath) -> TableNotFoundError
         databases = await list_databases(cluster)
         return TableNotFoundError(
             f"Table '{path}' does not exist: there is no database '{path.database_name}'.",
-            hint=did_you_mean(path.database_name, databases) or _listed("databases", databases),
+            hint=did_you_mean(path.database_name, databases) or listed("databases", databases),
             table=str(path),
         )
     except FlussError:
@@ -53,7 +53,7 @@ async def missing_table(cluster: Cluster, path: TablePath) -> TableNotFoundError
     return TableNotFoundError(
         f"Table '{path}' does not exist.",
         hint=did_you_mean(path.table_name, tables)
-        or _listed(f"tables of '{path.database_name}'", tables),
+        or listed(f"tables of '{path.database_name}'", tables),
         table=str(path),
     )
 
@@ -70,7 +70,8 @@ async def list_databases(cluster: Cluster) -> list[str]:
     return list((await cluster.ask_any(request, messages.ListDatabasesResponse)).database_name)
 
 
-def _listed(what: str, names: list[str]) -> str:
+def listed(what: str, names: list[str]) -> str:
+    """A sentence with the first of these names, by their order."""
     if not names:
         return f"There are no {what}."
     shown = ", ".join(sorted(names)[:NAMES_SHOWN_MAX])

@@ -16,6 +16,7 @@ from fluss.connection.connection import TableHandle
 from fluss.errors import InvalidValueError, SchemaMismatchError
 from fluss.model.tables.table_info import TableInfo
 from fluss.net.engine_thread import Engine
+from fluss.write.caller_rows import naming_frame
 from fluss.write.pandas_frames import arrow_of, index_names, with_index
 from fluss.write.write_result import WriteResultHandle
 from fluss.write.write_targets import check_appends, check_upserts
@@ -63,7 +64,8 @@ class _Writer(Generic[CoreT]):
 
         Index levels with the names of columns of the table are written.
         """
-        self._core.take_frame(_arrow_of(df, self._core))
+        with naming_frame(df):
+            self._core.take_frame(_arrow_of(df, self._core))
 
     async def __aenter__(self) -> Self:
         return self
@@ -133,7 +135,8 @@ class UpsertWriter(_Writer[UpsertCore]):
 
     def delete_pandas(self, df: pd.DataFrame) -> None:
         """Delete the rows with the keys in a DataFrame; its other columns are not looked at."""
-        self._core.delete_arrow(_arrow_of(df, self._core))
+        with naming_frame(df):
+            self._core.delete_arrow(_arrow_of(df, self._core))
 
 
 class TableAppend:

@@ -13,7 +13,6 @@ import numpy as np
 import pyarrow as pa
 
 from fluss.errors import SchemaMismatchError
-from fluss.model.did_you_mean import did_you_mean
 from fluss.model.tables.table_info import TableInfo
 from fluss.model.types.data_type import DataType
 from fluss.records.arrow.batch_layout import BatchLayout
@@ -116,8 +115,7 @@ class KeyFrames:
         if missing:
             raise SchemaMismatchError(
                 f"The keys lack the column {missing[0]!r}; they have {', '.join(names)}.",
-                hint=did_you_mean(missing[0], names)
-                or f"A key of {self._table.table_path} is ({', '.join(self.types)}).",
+                hint=f"A key of {self._table.table_path} is ({', '.join(self.types)}).",
                 column=missing[0],
             )
         if len(set(names)) < len(names):

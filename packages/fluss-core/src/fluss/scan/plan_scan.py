@@ -203,7 +203,7 @@ def _no_partition(
     choice: PartitionChoice, partitions: Sequence[PartitionInfo], table: TableInfo
 ) -> PartitionNotFoundError:
     names = [each.partition_name for each in partitions]
-    shown = choice if isinstance(choice, str) else "/".join(f"{key}={v}" for key, v in choice)
+    shown = choice if isinstance(choice, str) else _choice_text(choice)
     hint = did_you_mean(choice, names) if isinstance(choice, str) else None
     there = f"it has {len(names)}: {_shown(names)}" if names else "it has none"
     return PartitionNotFoundError(
@@ -212,6 +212,10 @@ def _no_partition(
         table=str(table.table_path),
         partition=shown,
     )
+
+
+def _choice_text(choice: Sequence[tuple[str, tuple[object, ...]]]) -> str:
+    return "/".join(f"{key}={' or '.join(map(str, values))}" for key, values in choice)
 
 
 def _shown(names: Sequence[str]) -> str:

@@ -7,8 +7,9 @@ after the frame was checked, so that a refused call creates no table.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any, Literal, TypedDict
+from typing import TYPE_CHECKING, Any, Final, Literal, TypedDict
 
+from fluss.doors import check_argument_names
 from fluss.errors import InvalidValueError, TableNotFoundError
 from fluss.model.options.argument_types import Names
 from fluss.model.paths import TablePath
@@ -46,12 +47,24 @@ class NewTable(TypedDict, total=False):
     """A description of the table."""
 
 
-def check_how(how: Mapping[str, Any], *, create: bool) -> None:
-    """Refuse the description of a table in a call that creates none.
+# What the functions that take a `NewTable` take, too; the nearest of all is named.
+_OF_WRITES: Final = ("create", "progress", "config")
+
+
+def check_how(how: Mapping[str, Any], *, create: bool, function: str) -> None:
+    """Refuse an unknown argument, and the description of a table in a call that creates none.
+
+    Args:
+        how: The description, by the names of arguments.
+        create: Whether the call creates a table.
+        function: The function that was called.
 
     Raises:
-        InvalidValueError: There is one.
+        TypeError: A new table has no such argument.
+        InvalidValueError: The call creates none.
     """
+    known = [*NewTable.__annotations__, *_OF_WRITES]
+    check_argument_names(how, known, function)
     if how and not create:
         raise InvalidValueError(
             f"{', '.join(how)}: these describe a table to create, and create=True is missing."
@@ -62,6 +75,7 @@ def ensured_table(
     session: SessionWrites, name: TablePath | str, schema: Any, rows: Any, how: Mapping[str, Any]
 ) -> Table:
     """The table; see `Session.ensure_table`."""
+    check_how(how, create=True, function="ensure_table")
     table = table_if_there(session, name, how)
     if table is None:
         descriptor = schema_of_frame(schema, **how)

@@ -155,7 +155,7 @@ class FrameVerbs(ABC):
         how: Mapping[str, Any],
     ) -> tuple[Table, Any]:
         """The table and the rows for it."""
-        check_how(how, create=create)
+        check_how(how, create=create, function=mode)
         if not create:
             opened = open_table(table, config=config)
             return opened, self._rows(opened)

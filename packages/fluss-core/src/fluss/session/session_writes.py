@@ -142,12 +142,12 @@ class SessionWrites(ABC):
         create: bool,
         progress: Progress,
     ) -> WriteReport:
+        check_how(how, create=create, function=mode)
         if create:
             with naming_frame(data):
                 table, frame = table_for_frame(self, name, data, mode=mode, how=how)
                 write = table.append if mode == "append" else table.upsert
                 return write(frame, progress=progress)
-        check_how(how, create=False)
         connection = self._open_connection()
         path = self.path_of(without_view(name)[0] if isinstance(name, str) else name)
         return write_to_recent_table(connection, path, data, mode=mode, progress=progress)

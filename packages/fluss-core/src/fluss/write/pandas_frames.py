@@ -6,15 +6,19 @@ pandas is not imported here: the caller of a DataFrame has imported it.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
 import pyarrow as pa
 
 from fluss.errors import InvalidValueError, SchemaMismatchError, UnsupportedTypeError
+from fluss.hints import Hint, HintKey
 from fluss.model.tables.table_info import TableInfo
 
 if TYPE_CHECKING:
     import pandas as pd
+
+ARROW_REFUSALS: Final = (pa.ArrowInvalid, pa.ArrowTypeError, pa.ArrowNotImplementedError)
+_KINDS_SHOWN_MAX: Final = 3
 
 
 def is_from_pandas(data: Any) -> bool:
@@ -88,7 +92,41 @@ def arrow_of(frame: pd.DataFrame) -> pa.Table:
     """
     for name, dtype in zip(frame.columns, frame.dtypes, strict=True):
         check_dtype(str(name), dtype)
-    return read_arrow(frame, lambda: pa.Table.from_pandas(frame, preserve_index=False))
+    try:
+        return pa.Table.from_pandas(frame, preserve_index=False)
+    except ARROW_REFUSALS as error:
+        for position, name in enumerate(frame.columns):
+            check_kinds(str(name), frame.iloc[:, position], error)
+        raise InvalidValueError(
+            f"The DataFrame cannot be read as Arrow: {'; '.join(map(str, error.args))}"
+        ) from error
+
+
+def check_kinds(name: str, values: Any, cause: Exception) -> None:
+    """Refuse a column that Arrow cannot read, and say what is in it.
+
+    Args:
+        name: The column.
+        values: Its values.
+        cause: Why they were not read, or one of their frame.
+
+    Raises:
+        InvalidValueError: Arrow cannot read these.
+    """
+    try:
+        pa.array(values, from_pandas=True)
+    except ARROW_REFUSALS:
+        nothing = values.isna() if hasattr(values, "isna") else [each is None for each in values]
+        there = zip(values, nothing, strict=True)
+        kinds = sorted({type(each).__name__ for each, is_none in there if not is_none})
+        shown = " and ".join(kinds[:_KINDS_SHOWN_MAX])
+        what = f"values of several kinds: {shown}" if kinds[1:] else f"values of the type {shown}"
+        raise InvalidValueError(
+            f"The column {name!r} holds {what}. A column of Fluss has one type, which Arrow must "
+            "know.",
+            hint=Hint(HintKey.ONE_KIND, column=name),
+            column=name,
+        ) from cause
 
 
 def read_arrow(data: Any, read: Callable[[], Any]) -> Any:
@@ -99,10 +137,9 @@ def read_arrow(data: Any, read: Callable[[], Any]) -> Any:
     """
     try:
         return read()
-    except (pa.ArrowInvalid, pa.ArrowTypeError, pa.ArrowNotImplementedError) as error:
+    except ARROW_REFUSALS as error:
         raise InvalidValueError(
-            f"The {type(data).__name__} cannot be read as Arrow: {'; '.join(map(str, error.args))}",
-            hint="A column of objects must hold one kind of values.",
+            f"The {type(data).__name__} cannot be read as Arrow: {'; '.join(map(str, error.args))}"
         ) from error
 
 

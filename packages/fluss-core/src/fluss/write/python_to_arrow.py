@@ -26,7 +26,7 @@ from fluss.model.values.conversion import to_physical
 from fluss.records.arrow.numpy_arrays import from_numpy
 from fluss.records.convert.from_values import array_from_values
 from fluss.write.caller_rows import row_text
-from fluss.write.pandas_frames import check_dtype
+from fluss.write.pandas_frames import ARROW_REFUSALS, check_dtype, check_kinds
 from fluss.write.polars_frames import exportable_series
 
 ROWS_PER_BATCH = 65_536
@@ -197,9 +197,10 @@ def _inferred(values: Any, name: str) -> pa.Array:
         if is_from_polars(values):
             values = exportable_series(values, name)
         array = pa.array(values, from_pandas=hasattr(values, "iloc") or None)
-    except (pa.ArrowInvalid, pa.ArrowTypeError, pa.ArrowNotImplementedError) as error:
+    except ARROW_REFUSALS as error:
+        check_kinds(name, values, error)
         raise InvalidValueError(
-            f"The values of the column {name!r} are not of one kind: {error}",
+            f"The values of the column {name!r} cannot be read as Arrow: {error}",
             hint="Give an Arrow array with an explicit type.",
             column=name,
         ) from error

@@ -7,6 +7,7 @@ is cast here: writers cast columns to the types of the table (`records.convert.c
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import chain
 from typing import Any, TypeAlias
@@ -26,6 +27,7 @@ _TAKEN = (
     "Give a pyarrow Table, RecordBatch or RecordBatchReader, a DataFrame of Polars or pandas, "
     "a list of dicts, a dict of columns, or anything with __arrow_c_stream__."
 )
+_FILE = "Read a file into a frame first, and give that."
 
 
 class ArrowFrame:
@@ -112,7 +114,10 @@ def _of_python(data: Any) -> Frame:
         return _of_batches(iter(data), is_whole=True)
     if isinstance(data, Iterator):
         return _of_batches(data, is_whole=False)
-    raise InvalidValueError(f"A {type(data).__name__} is nothing tabular.", hint=_TAKEN)
+    hint = _FILE if isinstance(data, str | os.PathLike) else _TAKEN
+    raise InvalidValueError(
+        f"Rows and columns were expected, not {type(data).__name__}.", hint=hint
+    )
 
 
 def _of_batches(batches: Iterator[Any], *, is_whole: bool) -> Frame:

@@ -107,7 +107,7 @@ class Predicate:
         raise TypeError(
             "A Predicate is neither true nor false before it meets a row; join predicates with "
             "& and |, not with 'and' and 'or', negate them with ~, not with 'not', "
-            "and write a < x & x < b instead of a < x < b."
+            "and write (a < x) & (x < b) instead of a < x < b."
         )
 
 
@@ -246,6 +246,14 @@ class ColumnRef:
         raise TypeError(
             "A ColumnRef is neither true nor false; compare it first, then join with & and |."
         )
+
+    def __and__(self, other: object, /) -> NoReturn:
+        raise TypeError(
+            "& and | join predicates, and bind more tightly than comparisons: write "
+            '(col("id") > 1) & (col("id") < 3), with parentheses around each comparison.'
+        )
+
+    __or__ = __rand__ = __ror__ = __and__
 
     def __repr__(self) -> str:
         return f"ColumnRef({self._name})"

@@ -11,6 +11,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, fields, replace
 from typing import TYPE_CHECKING, Any, Self
 
+from fluss.doors import names_arguments
 from fluss.errors import InvalidSchemaError
 from fluss.model.json_values import Json, json_text, parse_json
 from fluss.model.names import check_not_reserved
@@ -34,6 +35,7 @@ if TYPE_CHECKING:
     from fluss.model.schema.schema_builder import SchemaBuilder
 
 
+@names_arguments
 @dataclass(frozen=True, slots=True, init=False)
 class Schema:
     """The columns of a table and its primary key; immutable.

@@ -11,6 +11,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Self
 
+from fluss.doors import names_arguments
 from fluss.errors import InvalidSchemaError
 from fluss.model.json_values import (
     Json,
@@ -40,6 +41,7 @@ if TYPE_CHECKING:
 TABLE_VERSION = 1
 
 
+@names_arguments
 @dataclass(frozen=True, slots=True, init=False)
 class TableDescriptor:
     """The descriptor of a table.

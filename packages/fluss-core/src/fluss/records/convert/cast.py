@@ -12,6 +12,7 @@ nothing costs a few microseconds.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import lru_cache
@@ -34,6 +35,7 @@ from fluss.records.convert.cast_rules import (
 from fluss.records.convert.value_checks import DoesNotFitError, ValueCheck
 
 _SHOWN_VALUE_MAX = 60
+_OUT_OF_RANGE = re.compile("not in range|out of bounds")  # in Arrow's words
 _REFUSALS = (pa.ArrowInvalid, DoesNotFitError)  # by a cast, by a check
 
 
@@ -97,7 +99,11 @@ def _match_names(names: list[str], layout: BatchLayout, *, fill_missing: bool) -
     places = {name: index for index, name in enumerate(names)}
     if len(places) < len(names):
         twice = sorted({name for name in names if names.count(name) > 1})
-        raise SchemaMismatchError(f"The batch has columns of the same name: {_listed(twice)}.")
+        raise SchemaMismatchError(
+            f"The batch has columns of the same name: {_listed(twice)}.",
+            hint="rename or drop one of them",
+            column=twice[0],
+        )
     unknown = [name for name in names if name not in layout.names]
     if unknown:
         raise SchemaMismatchError(
@@ -154,11 +160,23 @@ def _tried(step: _Step, work: Callable[[pa.Array], Any], array: pa.Array) -> Any
         return work(array)
     except _REFUSALS as error:
         row, cause = _first_failing_row(work, array, error)
+        shown = _shown(array, row)
+        why, hint = _reason(step, cause)
         raise InvalidValueError(
-            f"The column {step.name!r} cannot take {_shown(array, row)}: {cause}.",
-            hint=cause.hint if isinstance(cause, DoesNotFitError) else None,
-            column=step.name,
+            f"The column {step.name!r} cannot take {shown}: {why}.", hint=hint, column=step.name
         ).add_context(row=row) from error
+
+
+def _reason(step: _Step, cause: Exception) -> tuple[str, str | Hint | None]:
+    """Why a value does not fit, and what to do about it."""
+    if isinstance(cause, DoesNotFitError):
+        hint = cause.hint
+        return str(cause), Hint(hint, column=step.name) if isinstance(hint, HintKey) else hint
+    if pa.types.is_integer(step.wire_type) and _OUT_OF_RANGE.search(str(cause)):
+        bits = step.wire_type.bit_width
+        low, high = -(1 << bits - 1), (1 << bits - 1) - 1
+        return f"it is not between {low} and {high}", "choose a wider type for the column"
+    return str(cause), None
 
 
 def _first_failing_row(
@@ -184,4 +202,4 @@ def _shown(array: pa.Array, row: int) -> str:
 
 
 def _listed(names: tuple[str, ...] | list[str]) -> str:
-    return ", ".join(map(repr, names))
+    return ", ".join(map(repr, names)) or "no columns"

@@ -17,6 +17,7 @@ from typing import TypeAlias
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from fluss.hints import HintKey
 from fluss.model.types import data_type as t
 from fluss.model.values.limits import ValueLimits
 from fluss.model.values.texts import CHAR_BYTES, CHAR_BYTES_HINT
@@ -33,7 +34,7 @@ _SECONDS_MAX = (2**63 - 1) // _MILLIS
 class DoesNotFitError(Exception):
     """A value does not fit its column, and why; caught by `records.convert.cast` only."""
 
-    def __init__(self, why: str, *, hint: str | None = None) -> None:
+    def __init__(self, why: str, *, hint: str | HintKey | None = None) -> None:
         super().__init__(why)
         self.hint = hint
 
@@ -43,7 +44,7 @@ def not_null_check(inner: ValueCheck | None) -> ValueCheck:
 
     def check(array: pa.Array) -> None:
         if array.null_count:
-            raise DoesNotFitError("it may not be NULL")
+            raise DoesNotFitError("it may not be NULL", hint=HintKey.FILL_NULL)
         if inner is not None:
             inner(array)
 
@@ -63,7 +64,8 @@ def digits_check(data_type: t.DecimalType, _: ValueLimits) -> ValueCheck:
             array.validate(full=True)
         except pa.ArrowInvalid as error:
             raise DoesNotFitError(
-                f"{data_type} has at most {data_type.precision} digits"
+                f"{data_type} has at most {data_type.precision} digits",
+                hint="round the numbers, or write them as DOUBLE or as texts",
             ) from error
 
     return check
