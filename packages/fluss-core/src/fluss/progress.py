@@ -56,6 +56,7 @@ class ProgressDisplay:
         amount: Returns how far it is; called on a thread of its own, and once more at the end.
         progress: Whether and how; see `Progress`.
         stream: Where it is shown; standard error by default.
+        since_s: When the work began, by `time.monotonic`; now by default.
     """
 
     def __init__(
@@ -64,6 +65,8 @@ class ProgressDisplay:
         amount: Callable[[], Amount],
         progress: Progress = None,
         stream: TextIO | None = None,
+        *,
+        since_s: float | None = None,
     ) -> None:
         self._name, self._amount = name, amount
         self._stream = stream or sys.stderr
@@ -71,7 +74,7 @@ class ProgressDisplay:
         self._is_on = self._call is not None or self._is_shown(progress)
         self._is_given = progress is not None
         self._ended = threading.Event()
-        self._start_s = time.monotonic()
+        self._start_s = time.monotonic() if since_s is None else since_s
         self._thread: threading.Thread | None = None
 
     def __enter__(self) -> Self:
@@ -92,6 +95,11 @@ class ProgressDisplay:
             if self._call is not None:
                 self._report()
         return False
+
+    @property
+    def is_running(self) -> bool:
+        """Whether the work is long enough to be watched: a thread looks at it."""
+        return self._thread is not None
 
     def _is_shown(self, progress: object) -> bool:
         is_off = os.environ.get(VARIABLE, "").strip().lower() in _OFF

@@ -19,6 +19,7 @@ from fluss.doors import at_door
 from fluss.errors import InvalidValueError
 from fluss.hints import Door
 from fluss.model.options.config import Config
+from fluss.scan import Progress
 from fluss.session import Session
 from fluss.waiting import InterruptibleLock
 from fluss_duckdb.duckdb_connection import Connection
@@ -44,6 +45,7 @@ def connect(
     read_only: bool = False,
     duckdb_config: Mapping[str, Any] | None = None,
     catalog: str = "fluss",
+    progress: Progress = None,
     **settings: Any,
 ) -> Connection:
     """Open a DuckDB in which `fluss('database.table')` and `fluss.database.table` are tables.
@@ -56,6 +58,8 @@ def connect(
         read_only: Whether the database is opened for reading only.
         duckdb_config: DuckDB's own settings.
         catalog: Under which name the tables are attached.
+        progress: Whether a bar is shown while a statement reads many rows; by default in terminals
+            and notebooks. Or a function of the rows read and their upper bound.
         **settings: Further arguments of `fluss.connect`.
 
     Raises:
@@ -71,7 +75,7 @@ def connect(
     try:
         connection = duckdb.connect(database, read_only=read_only, config=dict(duckdb_config or {}))
         try:
-            tables = Catalog(connection, lambda: opened, catalog)
+            tables = Catalog(connection, lambda: opened, catalog, progress)
         except BaseException:
             connection.close()
             raise
@@ -134,6 +138,7 @@ def install(
     config: Config | Mapping[str, Any] | None = None,
     session: Session | None = None,
     catalog: str = "fluss",
+    progress: Progress = None,
     **settings: Any,
 ) -> None:
     """Make `duckdb.sql("SELECT * FROM fluss('database.table')")` and its like work.
@@ -148,12 +153,13 @@ def install(
         config: Settings of the cluster, in place of a URL or in addition to it.
         session: A session to use instead; it is left open.
         catalog: Under which name the tables are attached.
+        progress: Whether a bar is shown, as in `connect`.
         **settings: Further arguments of `fluss.connect`.
     """
     uninstall()
     atexit.register(uninstall)
     _installed.settings = lambda: _session(url, config, session, settings)
-    _installed.catalog = catalog
+    _installed.catalog, _installed.progress = catalog, progress
     for name in _PATCHED:
         _installed.originals[name] = getattr(duckdb, name)
         setattr(duckdb, name, _replacement(name, _installed.originals[name]))
@@ -182,6 +188,7 @@ class _Installed:
         self.originals: dict[str, Callable[..., Any]] = {}
         self.settings: Callable[[], tuple[Session, bool]] | None = None
         self.catalog = "fluss"
+        self.progress: Progress = None
         self.connection: Connection | None = None
         self.session: Session | None = None
 
@@ -190,7 +197,8 @@ class _Installed:
         with self.lock:
             default = duckdb.default_connection()
             if self.connection is None or self.connection.plain is not default:
-                self.connection = Connection(default, Catalog(default, self._open, self.catalog))
+                tables = Catalog(default, self._open, self.catalog, self.progress)
+                self.connection = Connection(default, tables)
             return self.connection
 
     def _open(self) -> Session:

@@ -8,6 +8,7 @@ columns are not seen before the table is attached again, and a dropped column is
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from contextlib import AbstractContextManager
 from typing import Any
 
 import pyarrow as pa
@@ -64,7 +65,8 @@ class ScannedTable(FlussDataset):
         except BaseException as error:
             _note(noting, error)
             raise
-        return pa.RecordBatchReader.from_batches(reader.schema, _noted(reader, noting))
+        progress = self._statements.progress.reading(narrowed.scan)
+        return pa.RecordBatchReader.from_batches(reader.schema, _noted(reader, noting, progress))
 
     def _scan_for(self, statement: Statement) -> Scan:
         return self._current(statement).at(statement.snapshot)
@@ -126,10 +128,13 @@ class _Scanner:
 
 
 def _noted(
-    reader: pa.RecordBatchReader, statements: Sequence[Statement]
+    reader: pa.RecordBatchReader,
+    statements: Sequence[Statement],
+    progress: AbstractContextManager[None],
 ) -> Iterator[pa.RecordBatch]:
     try:
-        yield from reader
+        with progress:
+            yield from reader
     except BaseException as error:
         _note(statements, error)
         raise

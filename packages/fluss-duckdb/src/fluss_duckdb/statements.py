@@ -21,7 +21,8 @@ import pyarrow as pa
 
 from fluss.errors import ClosedError, FlussError
 from fluss.hints import Door
-from fluss.scan import Cancellation, QuerySnapshot
+from fluss.scan import Cancellation, Progress, QuerySnapshot
+from fluss_duckdb.scan_progress import ScanProgress
 
 FAILURES_MAX = 100
 
@@ -61,9 +62,14 @@ class Statement:
 
 
 class Statements:
-    """The running statements of one catalog."""
+    """The running statements of one catalog.
 
-    def __init__(self) -> None:
+    Args:
+        progress: Whether and how the progress of their scans is shown.
+    """
+
+    def __init__(self, progress: Progress = None) -> None:
+        self.progress = ScanProgress(progress)
         self._lock = threading.Lock()
         self._running: list[Statement] = []
         self._here = threading.local()
@@ -104,7 +110,7 @@ class Statements:
         mine = self.begin() if statement is None else statement
         self._here.statement = mine
         try:
-            with _watcher.watching(mine):
+            with _watcher.watching(mine), self.progress.shown():
                 yield mine
         except (duckdb.Error, pa.ArrowException, OSError, RuntimeError, ClosedError) as error:
             if mine.is_interrupted:

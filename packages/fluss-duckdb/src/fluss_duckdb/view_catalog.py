@@ -16,7 +16,7 @@ from typing import Any
 import duckdb
 
 from fluss.errors import DatabaseNotFoundError, FlussError, InvalidNameError, TableNotFoundError
-from fluss.scan import Scan
+from fluss.scan import Progress, Scan
 from fluss.session import Session
 from fluss.waiting import InterruptibleLock
 from fluss_duckdb.call_finder import Dotted, PlainNames, find_references, may_reference, quoted
@@ -46,13 +46,18 @@ class Catalog:
         connection: A connection to the DuckDB; only a cursor of it is used.
         session: Returns the session, when it is first needed.
         name: The name of the database.
+        progress: Whether and how the progress of scans is shown.
     """
 
     def __init__(
-        self, connection: duckdb.DuckDBPyConnection, session: Callable[[], Session], name: str
+        self,
+        connection: duckdb.DuckDBPyConnection,
+        session: Callable[[], Session],
+        name: str,
+        progress: Progress = None,
     ) -> None:
         self.name = name
-        self.statements = Statements()
+        self.statements = Statements(progress)
         # Returns the names that stand for tables without the catalog's; asked for each statement.
         self.plain_names: Callable[[], PlainNames | None] = lambda: None
         self._session = session

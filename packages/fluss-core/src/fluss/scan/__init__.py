@@ -59,7 +59,11 @@ if TYPE_CHECKING:
         conjoined as conjoined,
     )
     from fluss.net.cancellation import Cancellation as Cancellation
-    from fluss.progress import Progress as Progress, ProgressDisplay as ProgressDisplay
+    from fluss.progress import (
+        Amount as Amount,
+        Progress as Progress,
+        ProgressDisplay as ProgressDisplay,
+    )
     from fluss.scan.dataset import FlussDataset as FlussDataset, FlussFragment as FlussFragment
     from fluss.scan.door import open_scan as open_scan, open_split as open_split
     from fluss.scan.follow import Follow as Follow
@@ -101,7 +105,7 @@ _HOMES = {
         "columns_in",
         "conjoined",
     ),
-    "progress": ("Progress", "ProgressDisplay"),
+    "progress": ("Amount", "Progress", "ProgressDisplay"),
     "scan.dataset": ("FlussDataset", "FlussFragment"),
     "scan.door": ("open_scan", "open_split"),
     "net.cancellation": ("Cancellation",),
