@@ -19,6 +19,7 @@ from fluss.errors import (
     TableNotFoundError,
     UnsupportedOperationError,
 )
+from fluss.log.plan_fetch import BUCKET_BYTES_FIRST
 from fluss.records.log.log_batch import iter_log_headers
 from fluss.scan import open_split
 from tests.support.differential.state_model import COORDINATOR_LAG_S
@@ -282,11 +283,24 @@ def read_bytes(wire, work):
 def test_a_limit_stops_early(session, wire, heavy):
     batch_bytes = HEAVY_BYTES // 32 + 16 * 1024
     assert read_bytes(wire, heavy.scan().to_arrow) > HEAVY_BYTES
-    # One batch for the rows, and one that was in flight already.
-    assert read_bytes(wire, heavy.scan(limit=10).to_arrow) <= 2 * batch_bytes
+    assert read_bytes(wire, heavy.scan(limit=10).to_arrow) <= batch_bytes
     some = heavy.scan(limit=10, filter=col("id") >= 250)
     assert read_bytes(wire, some.to_arrow) <= 4 * 2 * batch_bytes
-    assert read_bytes(wire, lambda: heavy.scan().to_dataset().head(5)) <= 2 * batch_bytes
+    assert read_bytes(wire, lambda: heavy.scan().to_dataset().head(5)) <= batch_bytes
+
+
+def test_a_reader_that_may_stop_soon_fetches_one_batch_and_can_read_on(session, wire, heavy):
+    def take_one():
+        reader = heavy.scan().read(may_stop_soon=True)
+        assert reader.read_next_batch().num_rows
+
+    # A batch of the first bucket, and what was asked for of the others, which cuts theirs off.
+    most = HEAVY_BYTES // 32 + 4 * BUCKET_BYTES_FIRST
+    assert read_bytes(wire, take_one) <= most
+    read_on = heavy.scan().read(may_stop_soon=True).read_all()
+    assert read_on.sort_by("id").equals(heavy.to_arrow().sort_by("id"))
+    ordered = heavy.scan(order="bucket", columns=["id"])
+    assert ordered.read(may_stop_soon=True).read_all() == ordered.read().read_all()
 
 
 def test_a_reader_that_is_let_go_fetches_no_more(session, wire, heavy):

@@ -61,7 +61,8 @@ class ScannedTable(FlussDataset):
             scan = self._scan_for(statement)
             names = self.schema.names if columns is None else columns
             narrowed = scan.narrowed(columns=names, predicate=condition)
-            reader = narrowed.read(cancellation=statement.cancellation)
+            # DuckDB does not pass LIMIT on: it stops pulling.
+            reader = narrowed.read(cancellation=statement.cancellation, may_stop_soon=True)
         except BaseException as error:
             _note(noting, error)
             raise

@@ -83,8 +83,14 @@ class Fetcher:
             task.cancel()
         self._ready = deque(each for each in self._ready if each.bucket != bucket)
 
-    async def take(self, timeout_s: float | None) -> list[messages.Fetched]:
+    async def take(
+        self, timeout_s: float | None, *, fetches_on: bool = True
+    ) -> list[messages.Fetched]:
         """Take all that has been fetched; wait for it, at most `timeout_s`.
+
+        Args:
+            timeout_s: How long to wait; None for as long as it takes.
+            fetches_on: Whether the next requests are sent now, and not when the reader comes back.
 
         Returns:
             An empty list when the time is over, or at the end of a bounded read.
@@ -105,7 +111,8 @@ class Fetcher:
         taken = self._take_ready()
         if taken:
             self._taken.set()
-            self._pump()
+            if fetches_on:
+                self._pump()
             return taken
         failed = self._next_failed()
         if failed is not None:

@@ -32,6 +32,8 @@ class RangeReader:
         target: Which columns are fetched, and which rows servers may leave out.
         unread_bytes_max: How many fetched bytes may be unread; None for the connection's limit.
         rows_max: How many rows the caller takes, where that is known: so little is fetched first.
+        may_stop_soon: Whether the caller may stop after the first rows. Where it comes back for
+            more, it reads on as one that takes all.
         skips_missing: Whether dropped partitions are left out instead of being an error.
         cancellation: Ends the reading of a blocking thread from another one.
     """
@@ -44,6 +46,7 @@ class RangeReader:
         *,
         unread_bytes_max: int | None = None,
         rows_max: int | None = None,
+        may_stop_soon: bool = False,
         skips_missing: bool = False,
         cancellation: Cancellation | None = None,
     ) -> None:
@@ -57,7 +60,10 @@ class RangeReader:
         if unread_bytes_max is not None:
             limits = replace(limits, unread_bytes_max=unread_bytes_max)
         self._limits_max = limits
-        self._limits = limits.first(rows_max)
+        is_unknown = may_stop_soon and rows_max is None
+        self._limits = limits.first(1 if is_unknown else rows_max)
+        self._limits_next = limits.first(None) if is_unknown else None
+        self._begins_small = self._limits.bytes_max_for_bucket < limits.bytes_max_for_bucket
         self._fetcher: Fetcher | None = None
         self._closed = False
 
@@ -102,12 +108,16 @@ class RangeReader:
             self._fetcher = self._open()
         while True:
             try:
-                taken = await self._fetcher.take(None)
+                # The first rows may be all that is wanted: the next request then waits until the
+                # caller comes back. Ten rows of batches of half a megabyte cost one batch, not two.
+                taken = await self._fetcher.take(None, fetches_on=not self._begins_small)
             except PartitionNotFoundError:
                 if not (self._skips_missing and self._leave_missing(self._fetcher)):
                     raise
                 continue
-            self._limits = self._limits.grown(self._limits_max)
+            self._begins_small = False
+            self._limits = self._limits_next or self._limits.grown(self._limits_max)
+            self._limits_next = None
             self._fetcher.plan.limits = self._limits
             return taken
 

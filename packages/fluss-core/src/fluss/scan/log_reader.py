@@ -69,6 +69,7 @@ class LogPieces(ABC):
         indexes: The number of each split in its scan.
         stats: Counts what is read.
         unread_bytes_max: How many bytes may lie fetched and undecoded.
+        may_stop_soon: Whether the caller may stop after the first rows.
     """
 
     def __init__(
@@ -79,6 +80,7 @@ class LogPieces(ABC):
         *,
         stats: ScanStats,
         unread_bytes_max: int,
+        may_stop_soon: bool = False,
     ) -> None:
         first = splits[0]
         self._decoder = self._prepared(table, splits)
@@ -89,12 +91,14 @@ class LogPieces(ABC):
             )
         self._window = first.window
         self._stats = stats
+        self._may_stop_soon = may_stop_soon or first.limit is not None
         self._source = RangeReader(
             table,
             positions_of(splits),
             self._decoder.fetch_target,
             unread_bytes_max=unread_bytes_max,
             rows_max=first.limit,
+            may_stop_soon=may_stop_soon,
             skips_missing=first.skips_missing,
         )
 
@@ -144,7 +148,7 @@ class LogReader(LogPieces):
 
     def _decoded(self) -> Iterator[Decoded]:
         counted = self._counted()
-        if self._limit is not None:
+        if self._may_stop_soon:
             # The first batches may be enough; decoding ahead would wait for those after them.
             for fetched in islice(counted, 1):
                 yield decode_one(self._decoder, fetched)

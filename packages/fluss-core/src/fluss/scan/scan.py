@@ -284,6 +284,7 @@ class Scan:
         *,
         order: Order | str | None = None,
         cancellation: Cancellation | None = None,
+        may_stop_soon: bool = False,
     ) -> pa.RecordBatchReader:
         """The rows as a stream in the columns of `schema`, read ahead within bounds.
 
@@ -291,12 +292,14 @@ class Scan:
             splits: Which of its splits; None for all. A limit cuts over all that are read together.
             order: In which order rows come; that of the scan by default.
             cancellation: Ends the planning and the reading from another thread.
+            may_stop_soon: Whether you may stop after the first rows, for engines that do not pass
+                their limit on. Little is fetched first then.
         """
         plan = self._plan_to_read(cancellation)
         if splits is not None:
             plan = replace(plan, splits=tuple(splits))
         ordered = self.order if order is None else Order(order)
-        return self._split_reader(plan, ordered, cancellation).reader()
+        return self._split_reader(plan, ordered, cancellation, may_stop_soon).reader()
 
     def to_arrow(self, *, progress: Progress = False) -> pa.Table:
         """Its rows as a table, bucket by bucket where no other order was requested.
@@ -371,7 +374,11 @@ class Scan:
         )
 
     def _split_reader(
-        self, plan: ScanPlan, order: Order, cancellation: Cancellation | None = None
+        self,
+        plan: ScanPlan,
+        order: Order,
+        cancellation: Cancellation | None = None,
+        may_stop_soon: bool = False,  # noqa: FBT001, FBT002 - private
     ) -> SplitReader:
         return SplitReader(
             self._table,
@@ -381,6 +388,7 @@ class Scan:
             max_parallel=self.options.max_parallel,
             stats=plan.stats,
             cancellation=cancellation or self._cancellation,
+            may_stop_soon=may_stop_soon,
         )
 
 
@@ -409,12 +417,13 @@ class Narrowed:
         splits: Sequence[ScanSplit] | None = None,
         *,
         cancellation: Cancellation | None = None,
+        may_stop_soon: bool = False,
     ) -> pa.RecordBatchReader:
         """The rows that were requested and no others, in the columns that were requested.
 
         For engines that leave everything to the scan: the residual and the limit are applied here.
         """
-        reader = self.scan.read(splits, cancellation=cancellation)
+        reader = self.scan.read(splits, cancellation=cancellation, may_stop_soon=may_stop_soon)
         names = list(self.columns)
         if self.residual is None and reader.schema.names == names:
             return reader

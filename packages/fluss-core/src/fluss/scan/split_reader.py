@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Generator, Iterator, Sequence
 from functools import partial
+from itertools import chain, islice
 
 import pyarrow as pa
 
@@ -54,6 +55,8 @@ class SplitReader:
         max_parallel: How many are read concurrently.
         stats: Counts what is read.
         cancellation: Ends the reading from another thread.
+        may_stop_soon: Whether the caller may stop after the first rows without having told a limit.
+            So little of a log is fetched first, for one more round trip if it reads on.
     """
 
     def __init__(
@@ -66,6 +69,7 @@ class SplitReader:
         max_parallel: int | None = None,
         stats: ScanStats | None = None,
         cancellation: Cancellation | None = None,
+        may_stop_soon: bool = False,
     ) -> None:
         for each in splits:
             check_same_table(table, each)
@@ -78,13 +82,16 @@ class SplitReader:
         self._log_lanes = max_parallel or 1
         self._stats = stats if stats is not None else ScanStats(splits=len(splits))
         self._cancellation = cancellation or Cancellation()
+        self._may_stop_soon = may_stop_soon
         self._limit = min((each.limit for each in splits if each.limit is not None), default=None)
         self.schema = split_schema(table.info, splits[0]) if schema is None else schema
 
     def reader(self) -> pa.RecordBatchReader:
         """The rows as a stream of batches of a useful size."""
         batches = (each.batch for each in self)
-        return pa.RecordBatchReader.from_batches(self.schema, coalesced(batches, self.schema))
+        first = islice(batches, 1 if self._may_stop_soon else 0)  # it may be all that is wanted
+        useful = chain(first, coalesced(batches, self.schema))
+        return pa.RecordBatchReader.from_batches(self.schema, useful)
 
     @at_door(Door.SESSION)
     def __iter__(self) -> Iterator[Piece]:
@@ -211,7 +218,12 @@ class SplitReader:
         if first.mode is Mode.BINLOG:
             reader, unread_bytes_max = BinlogReader, min(unread_bytes_max, BINLOG_UNREAD_BYTES_MAX)
         return reader(
-            self._table, splits, indexes, stats=self._stats, unread_bytes_max=unread_bytes_max
+            self._table,
+            splits,
+            indexes,
+            stats=self._stats,
+            unread_bytes_max=unread_bytes_max,
+            may_stop_soon=self._may_stop_soon,
         )
 
 
