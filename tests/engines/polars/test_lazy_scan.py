@@ -5,7 +5,6 @@ from __future__ import annotations
 import pickle
 import subprocess
 import sys
-import threading
 import time
 
 import polars as pl
@@ -228,7 +227,7 @@ def test_an_unknown_column_is_reported_with_the_known_ones(events):
         pl.scan_fluss(events, columns=["nam"]).collect()
 
 
-# --- side by side ---------------------------------------------------------------------------------
+# --- one reader -----------------------------------------------------------------------------------
 
 PATIENCE_S = 60  # for results that are immediate on an idle machine
 
@@ -245,21 +244,10 @@ def patched(monkeypatch, rows_of):
     return asked
 
 
-def test_four_buckets_are_read_side_by_side(events, monkeypatch):
-    all_four = threading.Barrier(4)
-
-    def together(reader):
-        all_four.wait(PATIENCE_S)  # none has a row before each is being read
-        yield from reader
-
-    asked = patched(monkeypatch, together)
-    assert pl.scan_fluss(events).select("name").collect().height == 1_000
-    assert asked == [1] * 4
-
-
-def test_buckets_in_order_are_read_by_one_source(events, monkeypatch):
+@pytest.mark.parametrize("options", [{}, {"order": "bucket"}])
+def test_one_reader_takes_all_buckets(events, monkeypatch, options):
     asked = patched(monkeypatch, iter)
-    assert pl.scan_fluss(events, order="bucket").select("name").collect().height == 1_000
+    assert pl.scan_fluss(events, **options).select("name").collect().height == 1_000
     assert asked == [4]
 
 

@@ -76,12 +76,35 @@ def test_columns_that_are_not_used_are_not_fetched(wide, wire):
     assert {each.projected_fields for each in seen.reads()} == {(0, 1)}
 
 
-def test_a_limit_fetches_few_rows(wide, wire):
-    frame = pl.scan_fluss(wide)
+def test_a_limit_fetches_one_answer(wide, wire):
+    frame = pl.scan_fluss(wide, partitions=["x"])
     frame.collect_schema()
     with wire.recording() as seen:
         assert frame.head(10).collect().height == 10
-    assert sum(len(each.records) for each in seen.reads()) < 24 * BATCHES * ROWS_PER_BATCH / 2
+    assert len(seen.reads()) == 1
+    assert len(seen.reads()[0].records) < 2 * 24 * ROWS_PER_BATCH  # a server gives whole batches
+
+
+def test_all_buckets_are_fetched_together(session, wire):
+    table = session.create_table(
+        "four", {"id": "bigint", "text": "string"}, buckets=4, bucket_key=["id"]
+    )
+    table.append({"id": list(range(1_000)), "text": [f"text {each}" for each in range(1_000)]})
+    frame = pl.scan_fluss(table)
+    frame.collect_schema()
+    read = {}
+    with wire.recording() as core:
+        read["core"] = table.scan().to_arrow()
+    with wire.recording() as polars:
+        read["polars"] = frame.collect()
+    assert len(polars.reads()) == len(core.reads()) >= 4
+    assert fetches(polars) == fetches(core)
+    assert pl.DataFrame(read["core"]).sort("id").equals(read["polars"].sort("id"))
+
+
+def fetches(recording):
+    """How many requests for rows were sent."""
+    return sum(each.api == "FETCH_LOG" for each in recording.exchanges)
 
 
 def test_a_filter_of_keys_is_a_lookup(keyed, wire):

