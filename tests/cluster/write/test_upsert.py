@@ -58,7 +58,8 @@ def test_rows_land_where_lookups_look_for_them(harness):
     places: dict[int, list[bytes]] = {}
     for number in numbers:
         placed = placer.place([number])
-        places.setdefault(placed.bucket_id, []).append(placed.key)
+        bucket = placer.bucket(placed.bucket_key, table.num_buckets)
+        places.setdefault(bucket, []).append(placed.key)
     leader = harness.raw.leader(table.table_path.database_name, table.table_path.table_name)
     request = pb.LookupRequest(table_id=table.table_id)
     for bucket, keys in places.items():

@@ -25,6 +25,7 @@ def view_of(
     partition_id: int | None = None,
     leaders: dict[int, int | None] | None = None,
     servers: int = 2,
+    bucket_count: int = 0,
 ) -> ClusterView:
     view = ClusterView()
     led = {0: 0, 1: 0, 2: 1} if leaders is None else leaders
@@ -35,6 +36,7 @@ def view_of(
             partition_id=partition_id,
             leaders=led,
             servers={number: ("t", 2 + number) for number in range(servers)},
+            bucket_count=bucket_count,
         )
     )
     return view
@@ -47,6 +49,7 @@ def metadata(
     servers: dict[int, tuple[str, int]],
     table_id: int = 7,
     partition_id: int | None = None,
+    bucket_count: int = 0,
 ) -> pb.MetadataResponse:
     """An answer to GET_METADATA about one table, or about one of its partitions."""
     answer = pb.MetadataResponse()
@@ -66,6 +69,7 @@ def metadata(
         owner = answer.partition_metadata.add(
             table_id=table_id, partition_id=partition_id, partition_name=path.partition_name
         )
+        owner.bucket_count = bucket_count
     for bucket, server in leaders.items():
         owner.bucket_metadata.add(bucket_id=bucket, leader_id=server, leader_epoch=0)
     return answer
@@ -89,12 +93,32 @@ class PlanHarness:
         size: int = 100,
         route: Route = ROUTE,
         path: PhysicalTablePath = PATH,
+        bucket_count: int = 0,
     ) -> WriteBatch:
-        batch = WriteBatch(
-            route=route, path=path, bucket_id=bucket, body=None, row_count=rows, size_bytes=size
-        )
+        batch = self.made(bucket, rows=rows, size=size, route=route, path=path)
+        batch.bucket_count = bucket_count
         self.plan.add(batch, now=self.now)
         return batch
+
+    @staticmethod
+    def made(
+        bucket: int,
+        *,
+        rows: int = 1,
+        size: int = 100,
+        route: Route = ROUTE,
+        path: PhysicalTablePath = PATH,
+        bucket_count: int = 0,
+    ) -> WriteBatch:
+        return WriteBatch(
+            route=route,
+            path=path,
+            bucket_id=bucket,
+            body=None,
+            row_count=rows,
+            size_bytes=size,
+            bucket_count=bucket_count,
+        )
 
     def add_many(self, count: int, **facts) -> list[WriteBatch]:
         return [self.add(**facts) for _ in range(count)]

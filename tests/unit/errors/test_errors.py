@@ -106,7 +106,7 @@ def test_the_facts_of_the_caller_are_attributes():
     assert (error.table, error.hint) == ("db.t", "Create it.")
 
 
-@pytest.mark.parametrize("code", [74, 4711, -3, -(2**31)])
+@pytest.mark.parametrize("code", [75, 4711, -3, -(2**31)])
 def test_an_unknown_code_is_an_unknown_error_that_keeps_its_number(code):
     error = error_from_code(code, "From the future.")
     assert type(error) is ServerError

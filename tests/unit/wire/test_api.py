@@ -39,7 +39,11 @@ def test_the_keys_run_without_a_gap():
 def test_names_versions_and_visibility_are_those_of_java():
     cases = json.loads(ENUMERATIONS.read_text())["cases"]
     (java,) = [case["entries"] for case in cases if case["name"] == "api keys"]
-    newer = {"PUT_KV": 2}  # main of 2026-08
+    newer = {  # 1.0.0
+        "PRODUCE_LOG": 1,
+        "PUT_KV": 3,
+        "ALTER_TABLE": 1,
+    }
     ours = [
         [int(key), key.name, key.version_min, key.version_max, key.is_public]
         for key in ApiKey
@@ -103,13 +107,13 @@ def test_the_error_names_the_role_to_ask(coordinator, tablet_server):
 
 def test_the_error_names_both_ranges_of_versions():
     response = ApiVersionsResponse()
-    response.api_versions.add(api_key=ApiKey.PUT_KV, min_version=3, max_version=4)
+    response.api_versions.add(api_key=ApiKey.PUT_KV, min_version=4, max_version=5)
     assert not ServerApis.from_response(response).offers(ApiKey.PUT_KV)
     with pytest.raises(
-        UnsupportedVersionError, match="knows 3 to 4, this client 0 to 2"
+        UnsupportedVersionError, match="knows 4 to 5, this client 0 to 3"
     ) as refusal:
         ServerApis.from_response(response).version(ApiKey.PUT_KV)
-    assert refusal.value.server_versions == (3, 4)
+    assert refusal.value.server_versions == (4, 5)
 
 
 def test_the_error_shows_that_a_server_serves_nothing():
@@ -123,7 +127,7 @@ def test_client_reads_the_apis_that_server_writes():
     )
     response = read_message(ApiVersionsResponse, write_message(served.to_response()))
     assert ServerApis.from_response(response) == served
-    assert ServerApis.from_response(response).version(ApiKey.PUT_KV) == 2
+    assert ServerApis.from_response(response).version(ApiKey.PUT_KV) == 3
 
 
 def test_server_with_both_roles_reports_none():

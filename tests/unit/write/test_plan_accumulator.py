@@ -13,6 +13,8 @@ def queue_with(count: int) -> tuple[BucketQueue, list[WriteBatch]]:
         WriteBatch(route=ROUTE, path=PATH, bucket_id=0, body=None, row_count=1, size_bytes=1)
         for _ in range(count)
     ]
+    for order, each in enumerate(batches):
+        each.order = order
     for each in batches:
         queue.add(each, now=0)
     return queue, batches

@@ -132,6 +132,10 @@ class ErrorCode(IntEnum):
         73,
         "Too many requests for historical partitions are in progress.",
     )
+    INVALID_BUCKET_ROUTING = (
+        74,
+        "The request counts the buckets of its partition wrongly, or not at all.",
+    )
 
     @property
     def is_retriable(self) -> bool:
@@ -149,6 +153,8 @@ class ErrorCode(IntEnum):
         return "1.0" if self in _SINCE_1_0 else "0.9"
 
 
-_RETRIABLE = frozenset({1, 3, 9, 10, 11, 12, 14, 21, 25, 26, 28, 29, 44, 51, 65, 69, 70, 72, 73})
-_REFRESH_METADATA = frozenset({1, 12, 21, 44, 65})
-_SINCE_1_0 = frozenset({64, 65, 66, 67, 68, 69, 70, 71, 72, 73})
+_RETRIABLE = frozenset(
+    {1, 3, 9, 10, 11, 12, 14, 21, 25, 26, 28, 29, 44, 51, 65, 69, 70, 72, 73, 74}
+)
+_REFRESH_METADATA = frozenset({1, 12, 21, 44, 65, 74})
+_SINCE_1_0 = frozenset({64, 65, 66, 67, 68, 69, 70, 71, 72, 73, 74})

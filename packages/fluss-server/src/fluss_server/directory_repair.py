@@ -20,7 +20,7 @@ from typing import Any, Final
 
 from fluss.errors import FlussError
 from fluss.model.paths import TableBucket
-from fluss_server.catalog.catalog import Catalog
+from fluss_server.catalog.catalog import Catalog, epoch_name, partition_buckets_name
 from fluss_server.catalog.catalog_store import CatalogStore
 from fluss_server.catalog.manifests import Manifests, read_manifest
 from fluss_server.damage_errors import DamagedDataError
@@ -268,6 +268,11 @@ class _Repair:
             counter = f"column {table_id} {position}"
             if store.next_number(counter) < next_number:
                 store.put("counters", counter, next_number)
+        if "bucket_count_epoch" in found:
+            store.require_rescales()
+            store.put("counters", epoch_name(table_id), found["bucket_count_epoch"])
+            for partition_id, count in found["bucket_counts"].items():
+                store.put("counters", partition_buckets_name(int(partition_id)), count)
         if not store.rows("SELECT name FROM databases WHERE name = ?", found["database"]):
             store.put(
                 "databases", found["database"], '{"version":1}', found["created"], found["created"]
@@ -333,7 +338,7 @@ def _buckets_of(catalog: Catalog) -> Iterator[tuple[TableBucket, Path]]:
         for partition in catalog.partitions_of(table) if table.info.is_partitioned() else [None]:
             directory = catalog.directory_of(table, partition)
             partition_id = None if partition is None else partition.partition_id
-            for bucket in range(table.bucket_count):
+            for bucket in range(table.buckets_of(partition)):
                 yield TableBucket(table.table_id, bucket, partition_id=partition_id), directory
 
 

@@ -63,7 +63,7 @@ class Tablet:
         self.is_dropped = False
         self.schemas = _schemas_of(table)
         self._directory = directory
-        self._partition_name = None if partition is None else partition.name
+        self._partition = partition
         self._waiting: set[asyncio.Event] = set()
 
     @property
@@ -84,6 +84,28 @@ class Tablet:
         """
         if self.is_dropped:
             raise _unknown(self.bucket)
+
+    def check_routing(self, bucket_count: int | None) -> None:
+        """Refuse a request whose client placed its rows or keys by another number of buckets.
+
+        A client that sends no number predates rescaled tables, and is refused for these.
+
+        Raises:
+            ServerError: The number is wrong, or missing; the code is 74.
+        """
+        actual = self.table.buckets_of(self._partition)
+        if bucket_count == actual:
+            return
+        is_given = bucket_count is not None and bucket_count > 0
+        if not is_given and not self.table.bucket_count_epoch:
+            return
+        found = f"its client counts {bucket_count}" if is_given else "its client sends no count"
+        raise request_error(
+            ErrorCode.INVALID_BUCKET_ROUTING,
+            f"The bucket routing information is missing or invalid: {self.bucket} is one of "
+            f"{actual} buckets, and {found}. Refresh the partition metadata and rebuild the "
+            "request.",
+        )
 
     def open_state(self, take_numbers: Callable[[int, int, int], int]) -> KvTablet:
         """Return the rows by key, opened if need be.
@@ -152,7 +174,7 @@ class Tablet:
         return KvTable(
             info=self.table.info,
             schemas=self.table.schemas,
-            partition_name=self._partition_name,
+            partition_name=None if self._partition is None else self._partition.name,
         )
 
     def _range_taker(
@@ -193,6 +215,25 @@ class Tablets:
         found = self._open.get((table_id, partition_id, bucket_id))
         return found if found is not None else self._open_one(table_id, partition_id, bucket_id)
 
+    def find_routed(
+        self,
+        table_id: int,
+        partition_id: int | None,
+        bucket_id: int,
+        *,
+        bucket_count: int | None,
+    ) -> Tablet:
+        """Return a bucket for a request that was routed by a bucket count; None for no count.
+
+        Raises:
+            ServerError: The count is wrong, or missing for a rescaled table; the code is 74.
+            LeaderChangedError: The bucket does not exist; the code is 21.
+            LocalServerError: Its files are damaged.
+        """
+        tablet = self.find(table_id, partition_id, bucket_id)
+        tablet.check_routing(bucket_count)
+        return tablet
+
     def of_table(self, table_id: int, partition_id: int | None = None) -> list[Tablet]:
         """Return the open buckets of a table, or of one of its partitions."""
         return [
@@ -207,7 +248,7 @@ class Tablets:
             for partition in self._parents_of(table):
                 directory = self._config.directory / self._catalog.directory_of(table, partition)
                 partition_id = None if partition is None else partition.partition_id
-                for bucket in range(table.bucket_count):
+                for bucket in range(table.buckets_of(partition)):
                     if log_directory(directory, bucket).is_dir():
                         self.find(table.table_id, partition_id, bucket)
 
@@ -260,13 +301,15 @@ class Tablets:
     def _open_one(self, table_id: int, partition_id: int | None, bucket_id: int) -> Tablet:
         table = self._catalog.find_table_by_id(table_id)
         bucket = TableBucket(table_id, bucket_id, partition_id=partition_id)
-        if table is None or not 0 <= bucket_id < table.bucket_count:
+        if table is None:
             raise _unknown(bucket)
         partition = None
         if partition_id is not None:
             partition = self._catalog.find_partition_by_id(partition_id)
         belongs = partition is not None and partition.table_id == table_id
         if table.info.is_partitioned() != belongs or (partition_id is not None and not belongs):
+            raise _unknown(bucket)
+        if not 0 <= bucket_id < table.buckets_of(partition):
             raise _unknown(bucket)
         directory = self._config.directory / self._catalog.directory_of(table, partition)
         from fluss_server.log.log_recovery import open_log

@@ -332,7 +332,8 @@ class AdminCore:
         spec: offsets.OffsetSpec,
     ) -> dict[int, int]:
         for bucket_id in bucket_ids:
-            check_bucket_id(table, bucket_id)
+            count = self._cluster.view.bucket_count(path)
+            check_bucket_id(table, bucket_id, count=count, partition=path.partition_name)
         buckets = [
             TableBucket.with_partition(table.table_id, partition_id, each) for each in bucket_ids
         ]
@@ -419,6 +420,7 @@ def _partition_info(info: messages.PbPartitionInfo, partition_keys: Sequence[str
         partition_name(spec, partition_keys),
         partition_spec=spec,
         remote_data_dir=info.remote_data_dir if info.HasField("remote_data_dir") else None,
+        bucket_count=info.bucket_count if info.bucket_count > 0 else None,
     )
 
 

@@ -51,16 +51,26 @@ def config_of(config: Config | Mapping[str, Any] | None) -> Config:
     )
 
 
-def check_bucket_id(table: TableInfo, bucket_id: int) -> None:
-    """Refuse a bucket that a table does not have.
+def check_bucket_id(
+    table: TableInfo, bucket_id: int, *, count: int | None = None, partition: str | None = None
+) -> None:
+    """Refuse a bucket that a table, or one of its partitions, does not have.
+
+    Args:
+        table: The table.
+        bucket_id: The bucket.
+        count: How many buckets there are; None for as many as the table has.
+        partition: The partition, for the message.
 
     Raises:
         InvalidValueError: The number is too large or negative.
     """
-    if not 0 <= bucket_id < table.num_buckets:
+    count = table.num_buckets if count is None else count
+    if not 0 <= bucket_id < count:
+        where = "" if partition is None else f"The partition {partition!r} of "
         raise InvalidValueError(
-            f"{table.table_path} has no bucket {bucket_id}.",
-            hint=f"Its buckets are 0 to {table.num_buckets - 1}.",
+            f"{where}{table.table_path} has no bucket {bucket_id}.",
+            hint=f"Its buckets are 0 to {count - 1}.",
             table=str(table.table_path),
             bucket=bucket_id,
         )

@@ -34,6 +34,7 @@ async def table_info_of(cluster: Cluster, path: TablePath) -> TableInfo:
         created_time=answer.created_time,
         modified_time=answer.modified_time,
         remote_data_dir=answer.remote_data_dir if answer.HasField("remote_data_dir") else None,
+        bucket_count_epoch=answer.bucket_count_epoch,
     )
 
 

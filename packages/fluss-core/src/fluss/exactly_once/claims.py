@@ -352,7 +352,7 @@ async def buckets_of(
     return {
         TableBucket.with_partition(table.table_id, cluster.view.partition_id(path), bucket): path
         for path in paths
-        for bucket in range(table.num_buckets)
+        for bucket in range(cluster.view.bucket_count(path) or table.num_buckets)
     }
 
 

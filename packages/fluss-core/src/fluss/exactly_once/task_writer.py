@@ -34,6 +34,7 @@ from fluss.scan.batch_headers import batches_by
 from fluss.scan.split import ScanSplit
 from fluss.write.frame_checks import rows_to_append
 from fluss.write.plan_sender import SEQUENCE_ERRORS
+from fluss.write.wire_rows import WireRows
 from fluss.write.write_batch import WriteBatch
 from fluss.write.write_buffer import all_completed
 from fluss.write.write_encoding import Encoded
@@ -95,7 +96,7 @@ class TaskWriter:
         self._target = pool.log_target(table.info, choose=lambda _path: self._turn)
         self._sender = pool.pinned_sender(table.info)
         # Small steps do not all begin at bucket 0; attempts at one task begin at the same.
-        self._turn = task.writer_id(task.step) % table.info.num_buckets
+        self._turn = task.writer_id(task.step)
         self._paths: set[PhysicalTablePath] = set()
         self._places: dict[tuple[PhysicalTablePath, int], TableBucket] = {}
         self._path_of: dict[TableBucket, PhysicalTablePath] = {}
@@ -147,9 +148,8 @@ class TaskWriter:
             rows = checked.batch
             if not rows.num_rows:
                 continue
-            encoded = self._target.encode(checked, None, is_frame=True)
+            encoded = self._encoded(checked)
             self._turn += 1
-            self._claim({each.path for each in encoded.batches} - self._paths)
             weight = rows.nbytes
             for place, made in enumerate(encoded.batches):
                 self._settle_failed()
@@ -157,6 +157,17 @@ class TaskWriter:
                 part = weight * made.row_count // rows.num_rows
                 self._add(made, partial(_part, rows, encoded, place), part)
             self._rows += rows.num_rows
+
+    def _encoded(self, rows: WireRows) -> Encoded:
+        """Encode rows, and claim the buckets of partitions that are new here."""
+        encoded = self._target.encode(rows, None, is_frame=True)
+        unclaimed = {each.path for each in encoded.batches} - self._paths
+        self._claim(unclaimed)
+        # A partition that was not known until now may have another bucket count than the table.
+        is_right = all(
+            each.bucket_count == self._target.bucket_count(each.path) for each in encoded.batches
+        )
+        return encoded if is_right else self._target.encode(rows, None, is_frame=True)
 
     def _make_room(self) -> None:
         """Wait for the first batch while too many bytes are in flight."""

@@ -75,6 +75,7 @@ async def _ask(
                 WrittenBucket(
                     partition_id=bucket.partition_id,
                     bucket_id=bucket.bucket_id,
+                    routing_bucket_count=cluster.view.routing_count(bucket),
                     records=tuple(
                         to_view(each)
                         for each in write_log_batch(

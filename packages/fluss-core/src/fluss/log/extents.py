@@ -167,6 +167,7 @@ async def _ask(
             bucket_id=bucket.bucket_id,
             fetch_offset=offset,
             max_fetch_bytes=BYTES_MIN,
+            routing_bucket_count=cluster.view.routing_count(bucket),
         )
     body = await cluster.send(server_id, ApiKey.FETCH_LOG, [write_message(request)])
     found: dict[TableBucket, int | FlussError | None] = {}

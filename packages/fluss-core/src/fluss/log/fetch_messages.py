@@ -19,6 +19,7 @@ from fluss.errors import (
 )
 from fluss.log.plan_fetch import Fetch, Position
 from fluss.model.paths import TableBucket
+from fluss.net.plan_routing import ClusterView
 from fluss.records.log.log_batch import iter_log_headers
 from fluss.records.log.log_header import Magic1
 from fluss.wire import messages
@@ -71,8 +72,8 @@ class FetchTarget:
         return fetch.pushes_projection and self.positions is not None
 
 
-def write_fetch(fetch: Fetch, target: FetchTarget) -> bytes:
-    """The body of a request."""
+def write_fetch(fetch: Fetch, target: FetchTarget, view: ClusterView) -> bytes:
+    """The body of a request; the view knows the bucket counts by which servers check it."""
     request = messages.FetchLogRequest(
         follower_server_id=CLIENT_IS_NO_FOLLOWER,
         max_bytes=fetch.bytes_max,
@@ -92,6 +93,7 @@ def write_fetch(fetch: Fetch, target: FetchTarget) -> bytes:
             bucket_id=position.bucket.bucket_id,
             fetch_offset=position.offset,
             max_fetch_bytes=position.bytes_to_ask(fetch.bytes_max_for_bucket),
+            routing_bucket_count=view.routing_count(position.bucket),
         )
     return write_message(request)
 

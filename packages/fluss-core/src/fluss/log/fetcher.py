@@ -192,7 +192,7 @@ class Fetcher:
         deadline = decisions.give_up_at(
             fetch.positions, now=self._loop.time(), patience_s=self._context().patience_s
         )
-        request = [messages.write_fetch(fetch, self._target)]
+        request = [messages.write_fetch(fetch, self._target, self._cluster.view)]
         try:
             body = await self._cluster.send(
                 fetch.server_id,

@@ -78,7 +78,7 @@ class LogScanCore:
     def _subscribe(self, places: Sequence[tuple[int | None, int, int]]) -> None:
         checked = {}
         for partition_id, bucket_id, offset in places:
-            self._check_bucket(bucket_id)
+            self._check_bucket(partition_id, bucket_id)
             _check_offset(offset)
             bucket = TableBucket.with_partition(self.table.table_id, partition_id, bucket_id)
             checked[bucket] = offset
@@ -180,10 +180,22 @@ class LogScanCore:
 
     # --- checks -------------------------------------------------------------------------------
 
-    def _check_bucket(self, bucket_id: int) -> None:
+    def _check_bucket(self, partition_id: int | None, bucket_id: int) -> None:
         if isinstance(bucket_id, bool) or not isinstance(bucket_id, int):
             raise InvalidValueError(f"A bucket is a number, not {bucket_id!r}.")
-        check_bucket_id(self.table, bucket_id)
+        connection = self._handle.connection
+        count = partition = None
+        if partition_id is not None:
+            path = connection.cluster.view.partition_path(partition_id)
+            if path is None and bucket_id >= self.table.num_buckets:
+                # Only then a partition is looked up here: reading finds it anyway.
+                path = connection.engine.run(
+                    find_partition_path(connection.cluster, self.table.table_path, partition_id)
+                )
+            if path is not None:
+                count = connection.cluster.view.bucket_count(path)
+                partition = path.partition_name
+        check_bucket_id(self.table, bucket_id, count=count, partition=partition)
 
     def check_open(self) -> None:
         """Raise if the scanner has been closed."""

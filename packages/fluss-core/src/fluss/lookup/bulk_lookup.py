@@ -11,11 +11,19 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 
 from fluss.errors import FlussError
-from fluss.lookup.bulk_requests import BucketLeader, BulkLookups, KeyRun, Limit, Values
+from fluss.lookup.bulk_requests import (
+    BucketLeader,
+    BulkLookups,
+    KeyRun,
+    Limit,
+    PartitionBucket,
+    Values,
+)
 from fluss.lookup.key_frames import PlacedKeys
 from fluss.net.cancellation import Cancellation
 from fluss.net.engine_thread import Engine
 from fluss.net.handoff import BlockingSink
+from fluss.write.placement import Share
 
 REQUESTS_IN_FLIGHT_MAX = 4
 KEYS_PER_REQUEST_FIRST = 1_024
@@ -74,12 +82,12 @@ class LookupPipeline:
             FlussError: A server did not answer in time.
         """
         leaders = self._engine.run(
-            self._bulk.leaders([(each.path, each.bucket_id) for each in keys.shares]),
+            self._bulk.leaders([_place_of(each) for each in keys.shares]),
             cancellation=self._cancellation,
         )
         by_server: dict[int, deque[_Stretch]] = {}
         for share in keys.shares:
-            leader = leaders[share.path, share.bucket_id]
+            leader = leaders[_place_of(share)]
             if leader is None:
                 nothing = Values.none(share.stop - share.start)
                 yield Answered(start=share.start, values=nothing)
@@ -137,6 +145,10 @@ class LookupPipeline:
     def _learn(self, keys: int, answer_bytes: int) -> None:
         fitting = ANSWER_BYTES_AIM * keys // max(answer_bytes, 1)
         self._keys_max = max(1, min(fitting, KEYS_PER_REQUEST_MAX))
+
+
+def _place_of(share: Share) -> PartitionBucket:
+    return share.path, share.bucket_id, share.bucket_count
 
 
 def _taken(stretches: deque[_Stretch], keys: PlacedKeys, keys_max: int) -> list[_Stretch]:

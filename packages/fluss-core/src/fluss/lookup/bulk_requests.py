@@ -10,6 +10,7 @@ from __future__ import annotations
 import asyncio
 import math
 from collections.abc import Iterable, Iterator, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any, TypeAlias
 
@@ -27,7 +28,8 @@ from fluss.wire.api import ApiKey
 from fluss.wire.byte_buffers import Buffer, size_of
 from fluss.wire.zero_copy.lookup_values import LOOKUP_RANGES_RESPONSE, PREFIX_LOOKUP_RESPONSE
 
-PartitionBucket: TypeAlias = tuple[PhysicalTablePath, int]
+# A table or partition, a bucket of it, and the bucket count by which keys were placed there.
+PartitionBucket: TypeAlias = tuple[PhysicalTablePath, int, int]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -61,6 +63,7 @@ class BucketLeader:
     path: PhysicalTablePath
     bucket: TableBucket
     server_id: int
+    bucket_count: int
 
 
 @dataclass(slots=True)
@@ -100,6 +103,24 @@ class BulkLookups:
         self._api = ApiKey.PREFIX_LOOKUP if is_prefix else ApiKey.LOOKUP
         self._is_inserting = is_inserting
 
+    def is_new(self, path: PhysicalTablePath) -> bool:
+        """Whether nothing is known of a partition yet."""
+        return path.partition_name is not None and self._cluster.view.partition_id(path) is None
+
+    async def find_partitions(self, paths: Sequence[PhysicalTablePath]) -> None:
+        """Learn the bucket counts of partitions; those that do not exist are left out."""
+        new = [each for each in paths if self.is_new(each)]
+        if len(new) > 1:
+            with suppress(PartitionNotFoundError):
+                await self._cluster.retrying(lambda: self._cluster.refresh(new))
+        for path in new:
+            with suppress(PartitionNotFoundError):
+                await find_partition_id(self._cluster, path)
+
+    def bucket_count(self, path: PhysicalTablePath) -> int | None:
+        """How many buckets a partition has, where that is known to differ from its table."""
+        return self._cluster.view.bucket_count(path)
+
     async def leaders(
         self, buckets: Iterable[PartitionBucket]
     ) -> dict[PartitionBucket, BucketLeader | None]:
@@ -113,7 +134,9 @@ class BulkLookups:
         found = await asyncio.gather(*(self._leader(*bucket) for bucket in requested))
         return dict(zip(requested, found, strict=True))
 
-    async def _leader(self, path: PhysicalTablePath, bucket_id: int) -> BucketLeader | None:
+    async def _leader(
+        self, path: PhysicalTablePath, bucket_id: int, bucket_count: int
+    ) -> BucketLeader | None:
         try:
             partition_id = await find_partition_id(self._cluster, path)
             bucket = TableBucket.with_partition(self._table.table_id, partition_id, bucket_id)
@@ -122,7 +145,9 @@ class BulkLookups:
             if self._is_inserting:
                 raise
             return None
-        return BucketLeader(path=path, bucket=bucket, server_id=leader.server_id)
+        return BucketLeader(
+            path=path, bucket=bucket, server_id=leader.server_id, bucket_count=bucket_count
+        )
 
     def request(self, runs: Sequence[KeyRun]) -> list[Buffer]:
         """The request for runs of keys, each of another bucket, with the same leader."""
@@ -130,7 +155,12 @@ class BulkLookups:
             runs[0].leader.server_id, self._table.table_id, self._api, self._is_inserting
         )
         keys = {each.leader.bucket: each.keys for each in runs}
-        return write_keys(route, keys, timeout_ms=self._cluster.settings.request_timeout_ms)
+        return write_keys(
+            route,
+            keys,
+            counts={each.leader.bucket: each.leader.bucket_count for each in runs},
+            timeout_ms=self._cluster.settings.request_timeout_ms,
+        )
 
     async def ask(self, server_id: int, request: Sequence[Buffer], limit: Limit) -> memoryview:
         """Send a request once, and return the bytes of the answer."""

@@ -22,6 +22,7 @@ from fluss.lookup.key_frames import KeyFrames, PlacedKeys
 from fluss.lookup.key_placement import prefix_placer
 from fluss.lookup.lookup_cores import check_lookups
 from fluss.lookup.stored_rows import ValueDecoder
+from fluss.model.paths import PhysicalTablePath
 from fluss.net.cancellation import Cancellation
 from fluss.records.arrow.batch_layout import BatchLayout
 from fluss.records.arrow.numpy_arrays import from_numpy
@@ -119,9 +120,20 @@ class _FrameLookup:
         check_lookups(table.info)
         connection = table.connection
         self._table = table
-        self._frames = frames = KeyFrames(table.info, names, is_prefix=is_prefix)
         bulk = BulkLookups(
             connection.cluster, table.info, is_prefix=is_prefix, is_inserting=is_inserting
+        )
+
+        def find_partitions(paths: Sequence[PhysicalTablePath]) -> None:
+            if any(bulk.is_new(each) for each in paths):
+                connection.engine.run(bulk.find_partitions(paths), cancellation=cancellation)
+
+        self._frames = frames = KeyFrames(
+            table.info,
+            names,
+            is_prefix=is_prefix,
+            find_partitions=find_partitions,
+            bucket_count=bulk.bucket_count,
         )
         self._pipeline = LookupPipeline(connection.engine, bulk, cancellation)
         whole = BatchLayout.of_schema(table.info.schema)

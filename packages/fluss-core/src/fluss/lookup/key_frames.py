@@ -5,7 +5,7 @@ Bytes and buckets are those of `lookup.key_placement`, which takes one key at a 
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -13,6 +13,7 @@ import numpy as np
 import pyarrow as pa
 
 from fluss.errors import SchemaMismatchError
+from fluss.model.paths import PhysicalTablePath
 from fluss.model.tables.table_info import TableInfo
 from fluss.model.types.data_type import DataType
 from fluss.records.arrow.batch_layout import BatchLayout
@@ -21,6 +22,7 @@ from fluss.rows.buffers.columns import Int64Array
 from fluss.write.caller_rows import rows_counted
 from fluss.write.placement import Placement, Share, StoredKeys
 from fluss.write.tabular import frame_of_keys
+from fluss.write.wire_rows import PartitionPaths
 
 # A round is decoded and put in order together; more keys make several rounds.
 KEYS_PER_ROUND_MAX = 131_072
@@ -70,9 +72,20 @@ class KeyFrames:
         columns: The columns of a key: the primary key, or for prefixes the partition columns and
             the bucket key.
         is_prefix: Whether the keys are prefixes.
+        find_partitions: Called before keys are placed, with their partitions: learns the bucket
+            counts of those that exist.
+        bucket_count: How many buckets a partition has; None for as many as the table.
     """
 
-    def __init__(self, table: TableInfo, columns: Sequence[str], *, is_prefix: bool) -> None:
+    def __init__(
+        self,
+        table: TableInfo,
+        columns: Sequence[str],
+        *,
+        is_prefix: bool,
+        find_partitions: Callable[[Sequence[PhysicalTablePath]], None] = lambda _paths: None,
+        bucket_count: Callable[[PhysicalTablePath], int | None] = lambda _path: None,
+    ) -> None:
         self._table = table
         self.types: Mapping[str, DataType] = {
             name: table.schema.column(name).data_type.not_null() for name in columns
@@ -81,8 +94,14 @@ class KeyFrames:
             tuple(self.types), tuple(self.types.values()), limits=table.value_limits
         )
         placement = Placement(
-            table, self.layout, has_leader=lambda _path, _bucket: True, is_round_robin=False
+            table,
+            self.layout,
+            has_leader=lambda _path, _bucket: True,
+            is_round_robin=False,
+            bucket_count=bucket_count,
         )
+        self._find_partitions = find_partitions
+        self._partitions = PartitionPaths(table, self.layout)
         key_names = table.bucket_keys if is_prefix else table.physical_primary_keys
         self._keys = StoredKeys(placement, key_names)
 
@@ -133,7 +152,10 @@ class KeyFrames:
 
     def _placed(self, batch: pa.RecordBatch) -> PlacedKeys:
         keys = self._keys.of(batch)
-        placed = self._keys.place(batch, keys)
+        partitions = self._partitions.of(batch)
+        if self._table.is_partitioned():
+            self._find_partitions(partitions.paths)
+        placed = self._keys.place(batch, keys, partitions=partitions)
         order = placed.order
         if order is None:
             order = np.arange(batch.num_rows, dtype=np.int64)

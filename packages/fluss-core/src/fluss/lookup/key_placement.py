@@ -1,4 +1,4 @@
-"""Computes the partition, the bucket and the bytes of a user's key.
+"""Computes the partition and the bytes of a user's key, and from these its bucket.
 
 A key is a mapping from column names to values, or the values alone in key order. Frames of
 keys have a vectorised path (`lookup.key_frames`).
@@ -22,10 +22,16 @@ from fluss.write.placement import key_encoder
 
 
 class PlacedKey(NamedTuple):
-    """A key, ready to be looked up."""
+    """A key, ready to be looked up.
+
+    Attributes:
+        path: Its table or partition.
+        bucket_key: The bytes that decide its bucket; see `KeyPlacer.bucket`.
+        key: The key.
+    """
 
     path: PhysicalTablePath
-    bucket_id: int
+    bucket_key: bytes
     key: bytes
 
 
@@ -83,8 +89,11 @@ class KeyPlacer:
             bucket_bytes = self._bucket_encoder.encode_row(
                 [values[position] for position in self._bucket_positions]
             )
-        bucket_id = self._bucket_function.bucket(bucket_bytes, self._table.num_buckets)
-        return PlacedKey(self._path_of(values), bucket_id, key_bytes)
+        return PlacedKey(self._path_of(values), bucket_bytes, key_bytes)
+
+    def bucket(self, bucket_key: bytes, bucket_count: int) -> int:
+        """The bucket of a key in a table or partition of so many buckets."""
+        return self._bucket_function.bucket(bucket_key, bucket_count)
 
     def _values(self, key: Mapping[str, Any] | Sequence[Any]) -> Sequence[Any]:
         if isinstance(key, Mapping):

@@ -71,34 +71,50 @@ class LookupCore(Generic[AnswerT]):
         self._engine = table.connection.engine
         self._queue = lookup_queue(table.connection)
         self._table_id = table.info.table_id
+        self._default_count = table.info.num_buckets
+        self._view = table.connection.cluster.view
         self._schemas = table.schemas
         self._placer = placer
         self._api = api
         self._decode = decode
-        self._targets: dict[tuple[str | None, int], LookupTarget] = {}
+        self._targets: dict[tuple[str | None, int, int], LookupTarget] = {}
         self._reader = StoredRowReader(
             table.schemas, table.info.schema, table.info.options.kv_format
         )
 
     def ask(self, key: Key, caller: ResultSink[Any]) -> None:
         """Send a key without waiting; `caller` gets the value bytes, or the error."""
-        path, bucket_id, key_bytes = self._placer.place(key)
-        target = self._targets.get((path.partition_name, bucket_id))
-        if target is None:
-            target = self._target(path, bucket_id)
+        path, bucket_key, key_bytes = self._placer.place(key)
+        count = self._default_count
+        if path.partition_name is not None:
+            # The queue places the key again where the count was not known and is another one.
+            count = self._view.bucket_count(path) or count
+        target = self._target(path, bucket_key, count)
         sink = _SchemaLoadingSink(caller, self._reader, self._schemas)
-        self._engine.post(partial(self._queue.put, PendingLookup(target, key_bytes, sink)))
+        lookup = PendingLookup(target, key_bytes, sink, bucket_key=bucket_key)
+        self._engine.post(partial(self._queue.put, lookup))
 
     def decode(self, values: Any) -> AnswerT:
         """Decode the value bytes that `ask` gave its caller."""
         return self._decode(self._reader, values)
 
-    def _target(self, path: PhysicalTablePath, bucket_id: int) -> LookupTarget:
+    def _target(self, path: PhysicalTablePath, bucket_key: bytes, count: int) -> LookupTarget:
+        """The bucket of a key in a table or partition of so many buckets."""
+        bucket_id = self._placer.bucket(bucket_key, count)
+        place = (path.partition_name, count, bucket_id)
+        known = self._targets.get(place)
+        if known is not None:
+            return known
         target = LookupTarget(
-            api=self._api, path=path, table_id=self._table_id, bucket_id=bucket_id
+            api=self._api,
+            path=path,
+            table_id=self._table_id,
+            bucket_id=bucket_id,
+            bucket_count=count,
+            place=self._target,
         )
         # Two threads may make one at the same time; either will do.
-        return self._targets.setdefault((path.partition_name, bucket_id), target)
+        return self._targets.setdefault(place, target)
 
 
 def _one_row(reader: StoredRowReader, value: bytes | memoryview | None) -> Row | None:

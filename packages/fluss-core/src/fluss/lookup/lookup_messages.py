@@ -29,12 +29,26 @@ class LookupRoute(NamedTuple):
     insert_if_not_exists: bool = False
 
 
-def write_keys(route: LookupRoute, keys: Keys, *, timeout_ms: int) -> list[Buffer]:
-    """The body of a request for keys or prefixes of keys; the timeout is that of inserts."""
+def write_keys(
+    route: LookupRoute, keys: Keys, *, counts: Mapping[TableBucket, int], timeout_ms: int
+) -> list[Buffer]:
+    """The body of a request for keys or prefixes of keys.
+
+    Args:
+        route: What they have in common.
+        keys: The keys by bucket.
+        counts: How many buckets the table or partition of each has, by which keys were placed.
+        timeout_ms: The timeout of inserts.
+    """
     is_prefix = route.api is ApiKey.PREFIX_LOOKUP
     kind: Any = wire.PrefixLookupBucket if is_prefix else wire.LookupBucket
     buckets = tuple(
-        kind(partition_id=bucket.partition_id, bucket_id=bucket.bucket_id, keys=asked)
+        kind(
+            partition_id=bucket.partition_id,
+            bucket_id=bucket.bucket_id,
+            keys=asked,
+            routing_bucket_count=counts[bucket],
+        )
         for bucket, asked in keys.items()
     )
     if is_prefix:

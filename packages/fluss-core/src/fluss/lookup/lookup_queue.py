@@ -11,7 +11,7 @@ import asyncio
 import copy
 import random
 from collections import defaultdict
-from collections.abc import Coroutine, Iterable, Mapping, Sequence
+from collections.abc import Callable, Coroutine, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -38,6 +38,9 @@ class LookupTarget:
         path: The table, with the partition where there is one.
         table_id: The table's id.
         bucket_id: The bucket.
+        bucket_count: How many buckets the table or partition has, by which the keys were placed.
+        place: The bucket of a key by another count: called with the path, the key's bucket key and
+            the count.
         bucket: The same with the partition's id, as soon as that is known.
     """
 
@@ -45,6 +48,8 @@ class LookupTarget:
     path: PhysicalTablePath
     table_id: int
     bucket_id: int
+    bucket_count: int
+    place: Callable[[PhysicalTablePath, bytes, int], LookupTarget]
     bucket: TableBucket | None = None
 
 
@@ -58,6 +63,7 @@ class PendingLookup:
     target: LookupTarget
     key: bytes
     caller: ResultSink[Any]
+    bucket_key: bytes
     attempt: int = 0
     deadline: float = 0.0
     is_answered: bool = False
@@ -120,6 +126,7 @@ class LookupQueue:
 
     def _enqueue(self, lookups: Sequence[PendingLookup]) -> list[PendingLookup]:
         """Add lookups to the plan; returns those whose leader is not known."""
+        self._place_by_counts(lookups)
         lost: list[PendingLookup] = []
         routes: dict[messages.LookupRoute, None] = {}
         for target, asked in _by_target(lookups).items():
@@ -132,6 +139,16 @@ class LookupQueue:
         for route in routes:
             self._send_next(route)
         return lost
+
+    def _place_by_counts(self, lookups: Sequence[PendingLookup]) -> None:
+        """Place the keys of partitions whose bucket counts have become known, or are others."""
+        for lookup in lookups:
+            target = lookup.target
+            if target.path.partition_name is None:
+                continue
+            count = self._cluster.view.bucket_count(target.path)
+            if count is not None and count != target.bucket_count:
+                lookup.target = target.place(target.path, lookup.bucket_key, count)
 
     def _route_to(self, target: LookupTarget) -> messages.LookupRoute | None:
         if target.bucket is None or target.bucket.partition_id is not None:
@@ -158,11 +175,11 @@ class LookupQueue:
 
     async def _find_leader(self, path: PhysicalTablePath, lookups: list[PendingLookup]) -> None:
         table_id = lookups[0].target.table_id
-        bucket_ids = {each.target.bucket_id for each in lookups}
 
         async def find(_: Operation) -> None:
             partition_id = await find_partition_id(self._cluster, path)
-            for bucket_id in bucket_ids:
+            self._place_by_counts(lookups)
+            for bucket_id in {each.target.bucket_id for each in lookups}:
                 bucket = TableBucket.with_partition(table_id, partition_id, bucket_id)
                 await self._cluster.leader(path, bucket)
 
@@ -233,7 +250,10 @@ class LookupQueue:
     ) -> dict[TableBucket, Sequence[Any] | FlussError]:
         keys = {bucket: tuple(each.key for each in asked) for bucket, asked in by_bucket.items()}
         request = messages.write_keys(
-            route, keys, timeout_ms=self._cluster.settings.request_timeout_ms
+            route,
+            keys,
+            counts={bucket: asked[0].target.bucket_count for bucket, asked in by_bucket.items()},
+            timeout_ms=self._cluster.settings.request_timeout_ms,
         )
         answer = await self._cluster.send(route.server_id, route.api, request, deadline=deadline)
         return messages.read_values(route, answer)

@@ -76,6 +76,7 @@ async def _ask(
         partition_id=first.partition_id,
         bucket_id=[bucket.bucket_id for bucket in buckets],
         startTimestamp=spec.timestamp_ms,
+        routing_bucket_count=cluster.view.routing_count(first),
     )
     answer = await cluster.ask_server(server_id, request, messages.ListOffsetsResponse)
     offsets: dict[TableBucket, int | FlussError] = {}

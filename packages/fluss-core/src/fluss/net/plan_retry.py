@@ -9,9 +9,14 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from fluss.error_codes import ErrorCode
 from fluss.errors import FlussError
 
 JITTER = 0.2  # every pause is up to 20 % shorter or longer, so that clients do not retry in step
+
+# A request that counted the buckets of its partition wrongly is made again with fresh metadata. If
+# that has the same count, further attempts cannot succeed; one is spared for a late server.
+ROUTING_ATTEMPTS_MAX = 3
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -56,6 +61,9 @@ def decide_retry(
     if not isinstance(error, FlussError) or not error.is_retriable:
         return None
     if attempt >= policy.attempts_max:
+        return None
+    is_misrouted = error.error_code == ErrorCode.INVALID_BUCKET_ROUTING
+    if is_misrouted and attempt >= ROUTING_ATTEMPTS_MAX:
         return None
     at = now + pause_ms(policy, attempt=attempt, jitter=jitter) / 1_000
     if at >= deadline:

@@ -6,7 +6,7 @@ The view learns from answers to GET_METADATA and forgets what has proved wrong. 
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from fluss.model.paths import PhysicalTablePath, TableBucket, TablePath
@@ -33,6 +33,10 @@ class ClusterView:
         self._partition_ids: dict[PhysicalTablePath, int] = {}
         self._partition_paths: dict[int, PhysicalTablePath] = {}
         self._table_ids: dict[TablePath, int] = {}
+        # The partitions whose counts servers report; those before 1.0 report none.
+        self._partition_counts: dict[int, int] = {}
+        # How many buckets servers list, by the ids of table and partition.
+        self._listed_counts: dict[tuple[int, int | None], int] = {}
 
     def learn(self, answer: messages.MetadataResponse) -> None:
         """Take in one metadata answer; newer facts replace older ones."""
@@ -45,10 +49,13 @@ class ClusterView:
                 for server in answer.tablet_servers
             }
         paths: dict[int, TablePath] = {}
+        rescaled: set[int] = set()
         for table in answer.table_metadata:
             path = paths[table.table_id] = read_table_path(table.table_path)
             self._learn_table(path, table.table_id)
             self._learn_leaders(table.table_id, None, table.bucket_metadata)
+            if table.bucket_count_epoch:
+                rescaled.add(table.table_id)
         for partition in answer.partition_metadata:
             if partition.table_id in paths:
                 name, partition_id = partition.partition_name, partition.partition_id
@@ -56,6 +63,11 @@ class ClusterView:
                 self._partition_ids[PhysicalTablePath(path, name)] = partition_id
                 self._partition_paths[partition_id] = PhysicalTablePath(path, name)
                 self._learn_leaders(partition.table_id, partition_id, partition.bucket_metadata)
+                count = partition.bucket_count
+                if count <= 0 and partition.table_id in rescaled:
+                    count = len(partition.bucket_metadata)
+                if count > 0:
+                    self._partition_counts[partition_id] = count
 
     def _learn_table(self, path: TablePath, table_id: int) -> None:
         if self._table_ids.get(path, table_id) != table_id:
@@ -66,8 +78,10 @@ class ClusterView:
         self,
         table_id: int,
         partition_id: int | None,
-        leaders: Iterable[messages.PbBucketMetadata],
+        leaders: Sequence[messages.PbBucketMetadata],
     ) -> None:
+        if leaders:
+            self._listed_counts[table_id, partition_id] = len(leaders)
         for leader in leaders:
             bucket = TableBucket.with_partition(table_id, partition_id, leader.bucket_id)
             if leader.HasField("leader_id"):
@@ -83,6 +97,21 @@ class ClusterView:
             return None
         return leader
 
+    def bucket_count(self, path: PhysicalTablePath) -> int | None:
+        """How many buckets a partition has, where servers report it; it never changes.
+
+        None for a partition that is not known, and where partitions have as many buckets as their
+        table: on servers before 1.0, and for a table without partitions. Any thread may call it.
+        """
+        partition_id = self._partition_ids.get(path)
+        return None if partition_id is None else self._partition_counts.get(partition_id)
+
+    def routing_count(self, bucket: TableBucket) -> int | None:
+        """The bucket count that a read of a bucket names; None where it is not known."""
+        if bucket.partition_id in self._partition_counts:
+            return self._partition_counts[bucket.partition_id]
+        return self._listed_counts.get((bucket.table_id, bucket.partition_id))
+
     def forget_leader(self, bucket: TableBucket) -> None:
         """Drop a leader that proved wrong; the next question for it needs new metadata."""
         self._leaders.pop(bucket, None)
@@ -92,6 +121,8 @@ class ClusterView:
         table_id = self._table_ids.pop(path, None)
         for bucket in [each for each in self._leaders if each.table_id == table_id]:
             del self._leaders[bucket]
+        for place in [each for each in self._listed_counts if each[0] == table_id]:
+            del self._listed_counts[place]
         for partition in [each for each in self._partition_ids if each.table_path == path]:
             self.forget_partition(partition)
 
@@ -112,6 +143,7 @@ class ClusterView:
         partition_id = self._partition_ids.pop(path, None)
         if partition_id is not None:
             self._partition_paths.pop(partition_id, None)
+            self._partition_counts.pop(partition_id, None)
 
 
 def write_question(

@@ -46,7 +46,8 @@ class FilterPlan:
 
     Attributes:
         partition_names: The partitions that can hold rows; None for all.
-        bucket_ids: The buckets of each partition that can hold rows; None for all.
+        bucket_ids: The buckets that can hold rows, by how many buckets their partition has;
+            None for all.
         offset_range: The offsets that rows can have, the second excluded; None for all.
         timestamp_range_ms: The commit timestamps that rows can have, the second excluded; None for
             all.
@@ -63,7 +64,7 @@ class FilterPlan:
     """
 
     partition_names: tuple[str, ...] | None = None
-    bucket_ids: tuple[int, ...] | None = None
+    bucket_ids: Mapping[int, tuple[int, ...] | None] | None = None
     offset_range: Range | None = None
     timestamp_range_ms: Range | None = None
     lookups: tuple[Row, ...] | None = None
@@ -76,8 +77,17 @@ class FilterPlan:
     @property
     def is_empty(self) -> bool:
         """Whether no row can fulfil the filter."""
-        found = (self.partition_names, self.bucket_ids, self.lookups, self.prefixes)
-        return any(each == () for each in found)
+        found = (self.partition_names, self.lookups, self.prefixes)
+        buckets = self.bucket_ids
+        has_no_bucket = buckets is not None and all(each == () for each in buckets.values())
+        return has_no_bucket or any(each == () for each in found)
+
+    def buckets_kept(self, count: int) -> Sequence[int]:
+        """The buckets that can hold rows, of a partition with so many buckets."""
+        if self.is_empty:
+            return ()
+        kept = None if self.bucket_ids is None else self.bucket_ids.get(count)
+        return range(count) if kept is None else kept
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -158,7 +168,7 @@ class _Planning:
         if self._bound == binding.NONE:
             return self._nothing()
         kept, partition_rows = self._partitions_kept()
-        buckets = self._buckets_kept()
+        buckets = {each: self._buckets_kept(each) for each in self._bucket_counts()}
         offsets = self._range("_log_offset", "offsets")
         timestamps = self._range("_commit_timestamp", "commit timestamps (ms)")
         if _is_void(offsets) or _is_void(timestamps):
@@ -171,7 +181,7 @@ class _Planning:
         pushed, rest = self._parts(decided=self._decided(partition_rows))
         return FilterPlan(
             partition_names=kept,
-            bucket_ids=buckets,
+            bucket_ids=None if set(buckets.values()) == {None} else buckets,
             offset_range=offsets,
             timestamp_range_ms=timestamps,
             lookups=lookups,
@@ -191,7 +201,7 @@ class _Planning:
     def _nothing(self) -> FilterPlan:
         return FilterPlan(
             partition_names=() if self._table.is_partitioned() else None,
-            bucket_ids=(),
+            bucket_ids={},
             reasons=("no row can fulfil the filter",),
         )
 
@@ -235,11 +245,16 @@ class _Planning:
         is_fine = any(isinstance(each, t.TimeType) and _millis(each) > 1 for each in kinds)
         return is_fine and not self._table.keeps_millis
 
-    def _buckets_kept(self) -> tuple[int, ...] | None:
-        count = self._table.num_buckets
+    def _bucket_counts(self) -> list[int]:
+        """The bucket counts of the partitions; they differ if the table was rescaled."""
+        if not self._partitions:
+            return [self._table.num_buckets]
+        return sorted({self._table.bucket_count_of(each) for each in self._partitions})
+
+    def _buckets_kept(self, count: int) -> tuple[int, ...] | None:
         columns = self._metadata("_bucket")
         matching = matching_rows(self._bound, columns, [(each,) for each in range(count)])
-        hashed = self._buckets_of_keys()
+        hashed = self._buckets_of_keys(count)
         kept = tuple(each for (each,) in matching if hashed is None or each in hashed)
         if len(kept) == count:
             return None
@@ -250,7 +265,7 @@ class _Planning:
         self._reasons.append(f"{len(kept)} of {count} buckets, by {named}")
         return kept
 
-    def _buckets_of_keys(self) -> frozenset[int] | None:
+    def _buckets_of_keys(self, count: int) -> frozenset[int] | None:
         if not self._table.has_bucket_key:
             return None
         columns = self._typed(self._table.bucket_keys)
@@ -259,7 +274,7 @@ class _Planning:
             return None
         lake = self._table.options.datalake_format
         encoder = bucket_key_encoder([each for _, each in columns], lake_format=lake)
-        function, count = bucket_function(lake), self._table.num_buckets
+        function = bucket_function(lake)
         found: set[int] = set()
         for key in keys:
             try:

@@ -189,15 +189,12 @@ class _Pinning:
 
     def _places(self, chosen: list[PartitionInfo] | None) -> Iterator[tuple[str | int | None, int]]:
         """The names that the buckets of a scan have in bounds, whatever a filter leaves of them."""
-        names: list[str | int | None] = [None]
-        if chosen is not None:
-            names = [name for each in chosen for name in (each.partition_name, each.partition_id)]
-        buckets = range(self.table.info.num_buckets)
-        return ((name, bucket_id) for name in names for bucket_id in buckets)
-
-    def _bucket_ids(self, filtered: FilterPlan) -> Sequence[int]:
-        buckets = range(self.table.info.num_buckets)
-        return buckets if filtered.bucket_ids is None else filtered.bucket_ids
+        for partition in [None] if chosen is None else chosen:
+            names: list[str | int | None] = [None]
+            if partition is not None:
+                names = [partition.partition_name, partition.partition_id]
+            buckets = range(self.table.info.bucket_count_of(partition))
+            yield from ((name, bucket_id) for name in names for bucket_id in buckets)
 
     def _buckets_pruned(
         self,
@@ -205,8 +202,12 @@ class _Pinning:
         kept: list[PartitionInfo] | None,
         filtered: FilterPlan,
     ) -> int:
-        before = self.table.info.num_buckets * (1 if chosen is None else len(chosen))
-        return before - len(self._bucket_ids(filtered)) * (1 if kept is None else len(kept))
+        count_of = self.table.info.bucket_count_of
+        before = sum(count_of(each) for each in (chosen if chosen is not None else [None]))
+        return before - sum(
+            len(filtered.buckets_kept(count_of(each)))
+            for each in (kept if kept is not None else [None])
+        )
 
     # --- offsets --------------------------------------------------------------------------------
 
@@ -219,7 +220,7 @@ class _Pinning:
             name = None if partition is None else partition.partition_name
             partition_id = None if partition is None else partition.partition_id
             path = PhysicalTablePath(info.table_path, name)
-            for bucket_id in self._bucket_ids(filtered):
+            for bucket_id in filtered.buckets_kept(info.bucket_count_of(partition)):
                 places[TableBucket.with_partition(info.table_id, partition_id, bucket_id)] = path
         reached = {
             bucket: max(

@@ -99,7 +99,11 @@ async def _ask(
     table_id = buckets[0].table_id
     request = messages.GetTableStatsRequest(table_id=table_id)
     for each in buckets:
-        request.buckets_req.add(partition_id=each.partition_id, bucket_id=each.bucket_id)
+        request.buckets_req.add(
+            partition_id=each.partition_id,
+            bucket_id=each.bucket_id,
+            routing_bucket_count=cluster.view.routing_count(each),
+        )
     answer = await cluster.ask_server(server_id, request, messages.GetTableStatsResponse)
     counts: dict[TableBucket, int | None] = {}
     for found in answer.buckets_resp:

@@ -189,6 +189,8 @@ def _facts(core: TableHandle) -> list[tuple[str, str]]:
         facts.append(("comment", info.comment))
     facts.append(("primary key", ", ".join(info.primary_keys) or "none (log)"))
     each = " in each partition" if info.is_partitioned() else ""
+    if info.bucket_count_epoch:
+        each = " in each new partition"
     by = f" by {', '.join(info.bucket_keys)}" if info.bucket_keys else ""
     facts.append(("buckets", f"{info.num_buckets}{each}{by}"))
     try:

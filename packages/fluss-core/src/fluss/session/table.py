@@ -110,7 +110,7 @@ class Table:
 
     @property
     def buckets(self) -> int:
-        """How many buckets it has, in each partition."""
+        """How many buckets it has; of a partitioned table, how many a new partition gets."""
         return self._core.info.num_buckets
 
     def refresh(self) -> None:

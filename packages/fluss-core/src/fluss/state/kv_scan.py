@@ -37,16 +37,17 @@ async def limit_scan(
     Raises:
         FlussError: The bucket cannot be read.
     """
-    request = messages.LimitScanRequest(
-        table_id=bucket.table_id,
-        partition_id=bucket.partition_id,
-        bucket_id=bucket.bucket_id,
-        limit=limit,
-    )
-    body = [write_message(request)]
 
     async def attempt() -> wire.LimitScanResponse:
         leader = await cluster.leader(path, bucket)
+        request = messages.LimitScanRequest(
+            table_id=bucket.table_id,
+            partition_id=bucket.partition_id,
+            bucket_id=bucket.bucket_id,
+            limit=limit,
+            routing_bucket_count=cluster.view.routing_count(bucket),
+        )
+        body = [write_message(request)]
         answer = wire.LIMIT_SCAN_RESPONSE.read(
             await cluster.send(leader.server_id, ApiKey.LIMIT_SCAN, body)
         )
@@ -91,6 +92,9 @@ class KvScan:
             request.bucket_scan_req.bucket_id = self._bucket.bucket_id
             if self._bucket.partition_id is not None:
                 request.bucket_scan_req.partition_id = self._bucket.partition_id
+            count = self._cluster.view.routing_count(self._bucket)
+            if count is not None:
+                request.bucket_scan_req.routing_bucket_count = count
             return await self._ask(request)
 
         answer = await self._cluster.retrying(attempt)

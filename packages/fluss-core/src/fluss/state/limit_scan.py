@@ -77,6 +77,12 @@ class LimitScanCore:
         """
         table, cluster = self._handle.info.table_path, self._handle.connection.cluster
         path = await find_partition_path(cluster, table, self.bucket.partition_id)
+        check_bucket_id(
+            self._handle.info,
+            self.bucket.bucket_id,
+            count=cluster.view.bucket_count(path),
+            partition=path.partition_name,
+        )
         limit = self._limit
         while True:
             answer = await self._ask(path, limit)
@@ -139,7 +145,8 @@ class LimitScanCore:
                 f"{bucket} is not a bucket of {table.table_path}, whose id is {table.table_id}.",
                 table=str(table.table_path),
             )
-        check_bucket_id(table, bucket.bucket_id)
+        if not table.is_partitioned():
+            check_bucket_id(table, bucket.bucket_id)
         if table.is_partitioned() == (bucket.partition_id is None):
             raise FlussError(
                 f"{table.table_path} is {'' if table.is_partitioned() else 'not '}partitioned, "

@@ -84,11 +84,12 @@ class ApiKey(IntEnum):
     GET_TABLE_SCHEMA = 1011, _BOTH, _PUBLIC, "GetTableSchema"
     GET_METADATA = 1012, _BOTH, _PUBLIC, "Metadata"
     UPDATE_METADATA = 1013, _TABLET, _INTERNAL, None
-    PRODUCE_LOG = 1014, _TABLET, _PUBLIC, "ProduceLog"
+    # Since version 1 of this and version 3 of PUT_KV a batch may name a historical partition.
+    PRODUCE_LOG = 1014, _TABLET, _PUBLIC, "ProduceLog", 1
     FETCH_LOG = 1015, _TABLET, _PUBLIC, "FetchLog"
     # Since version 1 of this and of the two lookups the client encodes primary keys by the rule of
     # key format 2; since version 2 of this one it knows error 72.
-    PUT_KV = 1016, _TABLET, _PUBLIC, "PutKv", 2
+    PUT_KV = 1016, _TABLET, _PUBLIC, "PutKv", 3
     LOOKUP = 1017, _TABLET, _PUBLIC, "Lookup", 1
     NOTIFY_LEADER_AND_ISR = 1018, _TABLET, _INTERNAL, None
     STOP_REPLICA = 1019, _TABLET, _INTERNAL, None
@@ -116,7 +117,8 @@ class ApiKey(IntEnum):
     DROP_ACLS = 1041, _COORDINATOR, _PUBLIC, "DropAcls"
     LAKE_TIERING_HEARTBEAT = 1042, _COORDINATOR, _INTERNAL, "LakeTieringHeartbeat"
     CONTROLLED_SHUTDOWN = 1043, _COORDINATOR, _INTERNAL, None
-    ALTER_TABLE = 1044, _COORDINATOR, _PUBLIC, "AlterTable"
+    # Since version 1 the request may change the bucket count of new partitions.
+    ALTER_TABLE = 1044, _COORDINATOR, _PUBLIC, "AlterTable", 1
     DESCRIBE_CLUSTER_CONFIGS = 1045, _BOTH, _PUBLIC, "DescribeClusterConfigs"
     ALTER_CLUSTER_CONFIGS = 1046, _COORDINATOR, _PUBLIC, "AlterClusterConfigs"
     ADD_SERVER_TAG = 1047, _COORDINATOR, _PUBLIC, "AddServerTag"

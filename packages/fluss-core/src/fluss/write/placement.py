@@ -12,6 +12,7 @@ import random
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -44,6 +45,7 @@ class Share:
 
     path: PhysicalTablePath
     bucket_id: int
+    bucket_count: int  # by which the rows were placed
     start: int
     stop: int
 
@@ -70,6 +72,9 @@ class Placement:
         has_leader: Whether a bucket has a known leader.
         is_round_robin: Whether rows without a bucket key are spread row by row.
         choose: Chooses the bucket for a frame of such rows instead; any number.
+        bucket_count: How many buckets a partition has, None where that is not known yet: then its
+            rows are placed as if it had as many as new partitions, and the sender places them
+            again if that was wrong.
     """
 
     def __init__(
@@ -80,8 +85,10 @@ class Placement:
         has_leader: Callable[[PhysicalTablePath, int], bool],
         is_round_robin: bool,
         choose: Callable[[PhysicalTablePath], int] | None = None,
+        bucket_count: Callable[[PhysicalTablePath], int | None] = lambda _path: None,
     ) -> None:
         self._chosen = choose
+        self._bucket_count = bucket_count
         self.table = table
         self.layout = layout
         self._has_leader = has_leader
@@ -124,24 +131,40 @@ class Placement:
         count = batch.num_rows
         placed = partitions or self._partitions.of(batch)
         paths, codes = placed.paths, placed.codes
+        counts = [self.bucket_count(each) for each in paths]
         if self.encoder is not None:
             if keys is None:
                 with rows_counted(names=self.table.bucket_keys):
                     keys = self.encoder.encode_rows(self.columns(batch, self.bucket_positions))
-            buckets = self._function.buckets(keys, self.table.num_buckets).astype(np.int64)
-            return _grouped(paths, codes, buckets, self.table.num_buckets)
+            buckets = self._hashed(keys, counts, codes)
+            return _grouped(paths, codes, buckets, counts)
         if self._is_round_robin and not is_frame:
-            buckets = (np.arange(count) + self._next) % self.table.num_buckets
-            self._next = (self._next + count) % self.table.num_buckets
-            return _grouped(paths, codes, buckets, self.table.num_buckets)
-        chosen = np.array([self._choose(each) for each in paths], dtype=np.int64)
+            turns = np.arange(count) + self._next
+            self._next = (self._next + count) % (1 << 31)
+            return _grouped(paths, codes, turns % _of_rows(counts, codes), counts)
+        chosen = np.array(list(map(self._choose, paths, counts)), dtype=np.int64)
         if codes is None:
-            share = Share(path=paths[0], bucket_id=int(chosen[0]), start=0, stop=count)
-            return Shares(shares=(share,))
-        return _grouped(paths, codes, chosen[codes], self.table.num_buckets)
+            return _all_in_one(paths[0], int(chosen[0]), counts[0], row_count=count)
+        return _grouped(paths, codes, chosen[codes], counts)
 
-    def _choose(self, path: PhysicalTablePath) -> int:
-        count = self.table.num_buckets
+    def bucket_count(self, path: PhysicalTablePath) -> int:
+        """The bucket count by which rows of a table or partition are placed now."""
+        if path.partition_name is None:
+            return self.table.num_buckets
+        return self._bucket_count(path) or self.table.num_buckets
+
+    def _hashed(self, keys: RowBytes, counts: Sequence[int], codes: Int64Array | None) -> Any:
+        different = sorted(set(counts))
+        buckets = self._function.buckets(keys, different[0]).astype(np.int64)
+        if len(different) == 1:
+            return buckets
+        count_of_row = _of_rows(counts, codes)
+        for count in different[1:]:
+            of_others = self._function.buckets(keys, count)
+            buckets = np.where(count_of_row == count, of_others, buckets)
+        return buckets
+
+    def _choose(self, path: PhysicalTablePath, count: int) -> int:
         if self._chosen is not None:
             return self._chosen(path) % count
         if self._is_round_robin:
@@ -159,27 +182,49 @@ class Placement:
         return chosen
 
 
+def _of_rows(counts: Sequence[int], codes: Int64Array | None) -> Any:
+    """The bucket count of the partition of each row."""
+    return counts[0] if codes is None else np.array(counts, dtype=np.int64)[codes]
+
+
+def _all_in_one(
+    path: PhysicalTablePath, bucket_id: int, bucket_count: int, *, row_count: int
+) -> Shares:
+    share = Share(
+        path=path, bucket_id=bucket_id, bucket_count=bucket_count, start=0, stop=row_count
+    )
+    return Shares(shares=(share,))
+
+
 def _grouped(
     paths: Sequence[PhysicalTablePath],
     codes: Int64Array | None,
     buckets: Int64Array,
-    bucket_count: int,
+    counts: Sequence[int],
 ) -> Shares:
-    groups = buckets if codes is None else codes * bucket_count + buckets
+    count_max = max(counts)
+    groups = buckets if codes is None else codes * count_max + buckets
     first = int(groups[0])
     if (groups == first).all():
-        code, bucket = divmod(first, bucket_count)
-        share = Share(path=paths[code], bucket_id=bucket, start=0, stop=len(groups))
-        return Shares(shares=(share,))
+        code, bucket = divmod(first, count_max)
+        return _all_in_one(paths[code], bucket, counts[code], row_count=len(groups))
     # numpy sorts numbers of 16 bits in linear time.
-    is_short = len(paths) * bucket_count <= 1 << 16
+    is_short = len(paths) * count_max <= 1 << 16
     order = np.argsort(groups.astype(np.uint16) if is_short else groups, kind="stable")
     ordered = groups[order]
     edges = [0, *(np.flatnonzero(ordered[1:] != ordered[:-1]) + 1).tolist(), len(groups)]
     shares = []
     for start, stop in pairwise(edges):
-        code, bucket = divmod(int(ordered[start]), bucket_count)
-        shares.append(Share(path=paths[code], bucket_id=bucket, start=start, stop=stop))
+        code, bucket = divmod(int(ordered[start]), count_max)
+        shares.append(
+            Share(
+                path=paths[code],
+                bucket_id=bucket,
+                bucket_count=counts[code],
+                start=start,
+                stop=stop,
+            )
+        )
     return Shares(shares=tuple(shares), order=order)
 
 

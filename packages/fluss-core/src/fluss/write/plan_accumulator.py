@@ -50,7 +50,6 @@ class BucketQueue:
         self.not_before = 0.0
         self.progress_at = now
         self.last_error: FlussError | None = None
-        self._orders = 0
 
     @property
     def bucket(self) -> TableBucket:
@@ -67,10 +66,15 @@ class BucketQueue:
         """Queue a new batch after all others."""
         if self.is_idle:
             self.progress_at = now
-        self._orders += 1
-        batch.order = self._orders
         batch.queued_at = now
         self.waiting.append(batch)
+
+    def insert(self, batch: WriteBatch, *, now: float) -> None:
+        """Queue a batch before those whose rows came later."""
+        if self.is_idle:
+            self.progress_at = now
+        place = sum(each.order <= batch.order for each in self.waiting)
+        self.waiting.insert(place, batch)
 
     def take_back(self, batch: WriteBatch) -> None:
         """Queue a batch that must be retried, before all that came after it."""

@@ -47,6 +47,7 @@ _CERTAIN = frozenset({
     ErrorCode.DELETION_DISABLED_EXCEPTION,
     ErrorCode.DISK_WRITE_LOCKED,
     ErrorCode.STORAGE_BACKPRESSURE_EXCEPTION,
+    ErrorCode.INVALID_BUCKET_ROUTING,
 })  # fmt: skip
 
 _SEQUENCES = re.compile(r"(-?\d+) \(incoming batch seq[^)]*\), *(-?\d+) \(current batch seq[^)]*\)")

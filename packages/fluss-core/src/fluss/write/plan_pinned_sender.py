@@ -10,7 +10,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from fluss.errors import FlussError
+from fluss.errors import FlussError, WriterStateError
+from fluss.model.paths import PhysicalTablePath
 from fluss.net.plan_retry import RetryPolicy
 from fluss.write.plan_accumulator import BucketQueue, QueueKey
 from fluss.write.plan_idempotence import SequenceVerdict
@@ -35,6 +36,20 @@ class PinnedSendPlan(SendPlan):
             sequences.writer_id = batch.writer_id
             sequences.last_acked = batch.sequence - 1
             queue.not_before = 0.0
+
+    def _take_misplaced(self, path: PhysicalTablePath, count: int, found: ProduceRequests) -> None:
+        """Fail the batches: their sequences belong to the buckets that they were placed in."""
+        for queue in [each for each in self._busy.values() if each.key.path == path]:
+            error = WriterStateError(
+                f"The partition {path.partition_name!r} of {path.table_path} was dropped and "
+                f"created again with {count} buckets.",
+                hint="Begin with a new checkpoint.",
+                table=str(path.table_path),
+                partition=path.partition_name,
+            )
+            while queue.waiting:
+                found.results.append(self._fail(queue, queue.waiting.popleft(), error))
+            self._retire(queue)
 
     def _has_writer_id(self, queue: BucketQueue, found: ProduceRequests) -> bool:  # noqa: ARG002 - every batch has one
         return True

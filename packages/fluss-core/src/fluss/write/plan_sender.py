@@ -8,6 +8,11 @@ An answer either completes a batch or returns it to its place in the queue. A ba
 good leaves a gap in the sequence of its bucket. The plan repairs that once nothing of the bucket is
 in flight, and knows of each batch whether it may have been written. The plan neither sends nor
 waits: `write.sender` does.
+
+Rows of a partition that was not known were placed by a guess of its bucket count. Where the guess
+was wrong, their batches are returned to be placed again. Until that is done, and until nothing that
+was placed wrongly is in flight, nothing of the partition is sent, so that the rows of a key keep
+their order.
 """
 
 from __future__ import annotations
@@ -35,6 +40,8 @@ from fluss.write.write_batch import (
 # How long after the deadline of its batches an answer is still awaited: it reports what became of
 # them.
 LATE_S_MAX = 1.0
+# The batches that replace a misplaced one get the numbers after its own.
+ORDER_STEP: Final = 1 << 20
 # The hints for the rows of one batch.
 LOOK_FIRST: Final = "Look what the table holds before you write these rows again."
 WRITE_AGAIN: Final = "They can be written again."
@@ -67,6 +74,8 @@ class ProduceRequests:
         requests: The requests to send, in this order.
         results: Batches that are completed without being sent (again).
         paths_unknown: Tables and partitions whose leaders or ids must be looked up.
+        misplaced: Batches to be encoded again, in their order, by partition; each list is answered
+            by `placed_again`.
         needs_writer_id: Whether batches wait for a new writer id.
         wake_at: When to call the plan again, if nothing happens before.
     """
@@ -74,6 +83,7 @@ class ProduceRequests:
     requests: list[ProduceRequest] = field(default_factory=list)
     results: list[BatchResult] = field(default_factory=list)
     paths_unknown: set[PhysicalTablePath] = field(default_factory=set)
+    misplaced: list[list[WriteBatch]] = field(default_factory=list)
     needs_writer_id: bool = False
     wake_at: float | None = None
 
@@ -94,23 +104,33 @@ class SendPlan:
         # Those with something to do, the least recently served first.
         self._busy: dict[QueueKey, BucketQueue] = {}
         self._writer_ids_seen: set[int] = set()
+        self._replacing: dict[PhysicalTablePath, list[WriteBatch]] = {}
+        self._orders = 0
 
     def add(self, batch: WriteBatch, *, now: float) -> None:
         """Queue a batch after all others of its bucket."""
+        self._orders += ORDER_STEP
+        batch.order = self._orders
+        queue = self._queue_for(batch, now=now)
+        queue.add(batch, now=now)
+        self._busy[queue.key] = queue
+
+    def _queue_for(self, batch: WriteBatch, *, now: float) -> BucketQueue:
         key = _key_of(batch)
         queue = self._queues.get(key)
         if queue is None:
             queue = self._queues[key] = BucketQueue(key, now=now)
-        queue.add(batch, now=now)
-        self._busy[key] = queue
+        return queue
 
     @property
     def is_idle(self) -> bool:
         """Whether every batch is completed."""
-        return not self._busy
+        return not self._busy and not self._replacing
 
     def incomplete(self) -> Iterator[WriteBatch]:
-        """Every batch that is queued or in flight."""
+        """Every batch that is queued, in flight, or being placed again."""
+        for batches in self._replacing.values():
+            yield from batches
         for queue in self._busy.values():
             yield from queue.in_flight
             yield from queue.waiting
@@ -152,6 +172,7 @@ class SendPlan:
         self, view: ClusterView, found: ProduceRequests, *, now: float
     ) -> list[tuple[BucketQueue, int]]:
         ready = []
+        held = self._hold_misplaced(view, found)
         for queue in list(self._busy.values()):
             found.results += self._expire(queue, now=now)
             found.results += self._repair(queue)
@@ -163,6 +184,8 @@ class SendPlan:
             found.wake_by(queue.deadline_of(queue.waiting[0], self.settings))
             if now < queue.not_before:
                 found.wake_by(queue.not_before)
+                continue
+            if queue.key.path in held:
                 continue
             server_id = self._leader(queue, view)
             if server_id is None:
@@ -265,6 +288,10 @@ class SendPlan:
         """Fail batches that wait; those in flight are left to their answers."""
         results = []
         for batch in batches:
+            if batch in self._replacing.get(batch.path, ()):
+                self._replacing[batch.path].remove(batch)
+                results.append(BatchResult(batch=batch, error=_failure(batch, error)))
+                continue
             queue = self._queue_of(batch)
             if batch in queue.waiting:
                 queue.waiting.remove(batch)
@@ -280,6 +307,73 @@ class SendPlan:
             if path in (key.path, key.path.table_path)
             for batch in queue.waiting
         ]
+
+    # --- bucket counts --------------------------------------------------------------------------
+
+    def _hold_misplaced(self, view: ClusterView, found: ProduceRequests) -> set[PhysicalTablePath]:
+        """Take the batches out that were placed wrongly; returns the partitions that must wait."""
+        wrong: set[PhysicalTablePath] = set()
+        in_flight: set[PhysicalTablePath] = set()
+        for queue in self._busy.values():
+            path = queue.key.path
+            count = None if path.partition_name is None else view.bucket_count(path)
+            if count is None:
+                continue
+            if any(each.bucket_count != count for each in queue.in_flight):
+                in_flight.add(path)
+            if queue.waiting and queue.waiting[0].bucket_count != count:
+                wrong.add(path)
+        for path in wrong - in_flight - self._replacing.keys():
+            self._take_misplaced(path, view.bucket_count(path) or 0, found)
+        return in_flight | self._replacing.keys()
+
+    def _take_misplaced(self, path: PhysicalTablePath, count: int, found: ProduceRequests) -> None:
+        taken: list[WriteBatch] = []
+        for queue in [each for each in self._busy.values() if each.key.path == path]:
+            for batch in [each for each in queue.waiting if each.bucket_count != count]:
+                queue.waiting.remove(batch)
+                if batch.in_doubt:
+                    # It may be written where it was placed first.
+                    reason = queue.last_error or WriterStateError("Its partition is another now.")
+                    found.results.append(self._fail(queue, batch, reason))
+                    continue
+                if batch.sequence != NO_SEQUENCE:
+                    queue.repair = queue.repair or Repair.CLOSE_GAPS
+                    batch.sequence, batch.writer_id = NO_SEQUENCE, NO_WRITER_ID
+                taken.append(batch)
+            self._repair(queue)
+            self._retire(queue)
+        if taken:
+            self._replacing[path] = sorted(taken, key=lambda each: each.order)
+            found.misplaced.append(list(self._replacing[path]))
+
+    def placed_again(
+        self,
+        path: PhysicalTablePath,
+        parts: Iterable[tuple[WriteBatch, list[WriteBatch]]],
+        *,
+        now: float,
+    ) -> None:
+        """Queue what misplaced batches of a partition have become, in their places.
+
+        Args:
+            path: The partition.
+            parts: The misplaced batches, each with the batches that replace it; a batch that was
+                given up meanwhile is left out.
+            now: The present.
+        """
+        del self._replacing[path]
+        for whole, batches in parts:
+            for place, batch in enumerate(batches):
+                batch.order = whole.order + place
+                batch.queued_at = whole.queued_at
+                queue = self._queue_for(batch, now=now)
+                queue.insert(batch, now=now)
+                self._busy[queue.key] = queue
+
+    def is_replacing(self, batch: WriteBatch) -> bool:
+        """Whether a batch is being placed again, and was not given up meanwhile."""
+        return batch in self._replacing.get(batch.path, ())
 
     def _retry_or_fail(
         self, batch: WriteBatch, error: FlussError, *, now: float, jitter: float

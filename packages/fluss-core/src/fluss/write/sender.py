@@ -13,8 +13,11 @@ import logging
 import random
 from collections.abc import Callable, Coroutine, Iterable, Sequence
 from contextlib import suppress
+from dataclasses import replace
 from functools import partial
 from typing import Any, Final
+
+import anyio.to_thread
 
 from fluss.errors import ClosedError, FlussError, RetriableServerError, TableNotFoundError
 from fluss.hints import Hint, HintKey
@@ -159,6 +162,8 @@ class Sender:
             return
         plan = self._plan.next_requests(self._cluster.view, now=self._now())
         self._complete(plan.results)
+        for batches in plan.misplaced:
+            self._start(self._place_again(batches))
         for request in plan.requests:
             self._start(self._deliver(request))
         if plan.needs_writer_id and not self._asking_writer_id:
@@ -249,23 +254,65 @@ class Sender:
             )
         self._complete(results)
 
+    # --- misplaced batches ----------------------------------------------------------------------
+
+    async def _place_again(self, batches: Sequence[WriteBatch]) -> None:
+        """Encode the batches of a partition again, now that its bucket count is known."""
+        path = batches[0].path
+        count = self._cluster.view.bucket_count(path) or 0
+        log.debug("%d batches of %s are placed again in %d buckets", len(batches), path, count)
+        placed = await anyio.to_thread.run_sync(_placed_again, batches, count)
+        parts: list[tuple[WriteBatch, list[WriteBatch]]] = []
+        failed: list[BatchResult] = []
+        for whole, made in placed:
+            if not self._plan.is_replacing(whole):
+                continue
+            if isinstance(made, FlussError):
+                failed.append(BatchResult(batch=whole, error=made))
+                continue
+            self._join(whole, made)
+            parts.append((whole, made))
+        self._plan.placed_again(path, parts, now=self._now())
+        self._complete(failed)
+        self._pump_soon()
+
+    def _join(self, whole: WriteBatch, parts: Sequence[WriteBatch]) -> None:
+        """Complete a batch when all batches that replace it are completed."""
+        self.memory.take(sum(each.size_bytes for each in parts))
+        left = len(parts)
+
+        def completed(_: WriteBatch) -> None:
+            nonlocal left
+            left -= 1
+            if not left:
+                error = next((each.error for each in parts if each.error is not None), None)
+                offset = parts[0].offset if len(parts) == 1 else None
+                self._settle(BatchResult(batch=whole, offset=offset, error=error))
+
+        for part in parts:
+            part.waiters.append(completed)
+
     def _complete(self, results: Iterable[BatchResult]) -> None:
         counters = self._cluster.counters
         for result in results:
             batch = result.batch
-            batch.offset, batch.error = result.offset, result.error
-            batch.is_completed = True
-            batch.body = None
-            self.memory.release(batch.size_bytes)
             if result.error is None:
                 counters.batches_written += 1
                 counters.rows_written += batch.row_count
             else:
                 table, message = batch.path.table_path, result.error.message
                 self._failures.failed(table, message, now=self._now())
-            waiters, batch.waiters = batch.waiters, []
-            for waiter in waiters:
-                waiter(batch)
+            self._settle(result)
+
+    def _settle(self, result: BatchResult) -> None:
+        batch = result.batch
+        batch.offset, batch.error = result.offset, result.error
+        batch.is_completed = True
+        batch.body = batch.place_again = None
+        self.memory.release(batch.size_bytes)
+        waiters, batch.waiters = batch.waiters, []
+        for waiter in waiters:
+            waiter(batch)
 
     # --- writer ids, leaders and partitions ---------------------------------------------------
 
@@ -329,6 +376,36 @@ class Sender:
 
     def _now(self) -> float:
         return self.engine.loop.time()
+
+
+def _placed_again(
+    batches: Sequence[WriteBatch], bucket_count: int
+) -> list[tuple[WriteBatch, list[WriteBatch] | FlussError]]:
+    return [(batch, _parts(batch, bucket_count)) for batch in batches]
+
+
+def _parts(batch: WriteBatch, bucket_count: int) -> list[WriteBatch] | FlussError:
+    if batch.place_again is None:
+        # Rows without a key may lie in any bucket.
+        bucket_id = batch.bucket_id % bucket_count
+        return [
+            replace(
+                batch,
+                bucket_id=bucket_id,
+                bucket_count=bucket_count,
+                waiters=[],
+                attempts=0,
+                is_sent=False,
+                partition_id=None,
+            )
+        ]
+    try:
+        return batch.place_again()
+    except FlussError as error:
+        return error
+    except Exception as bug:
+        log.exception("a bug in the client broke the encoding of a batch")
+        return FlussError(f"A bug in the client broke the encoding of {batch}: {bug!r}")
 
 
 class FailureLog:

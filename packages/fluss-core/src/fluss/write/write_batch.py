@@ -127,6 +127,10 @@ class WriteBatch:
         body: The encoded records; opaque here.
         row_count: How many rows they are.
         size_bytes: How long they are, with their header.
+        bucket_count: How many buckets the table or partition has, as far as was known when the
+            rows were placed; 0 where it was not noted.
+        place_again: Encodes the rows for the buckets in which they belong by now; None where the
+            rows have no key, so that any bucket will do. Holds the rows.
         queued_at: When it was queued.
         order: Its place among the batches of its bucket, independent of its sequence.
         attempts: How many attempts at sending it there were.
@@ -147,6 +151,8 @@ class WriteBatch:
     body: Any
     row_count: int
     size_bytes: int
+    bucket_count: int = 0
+    place_again: Callable[[], list[WriteBatch]] | None = None
     queued_at: float = 0.0
     order: int = 0
     attempts: int = 0

@@ -8,7 +8,7 @@ fits, and a row that does not fit alone is refused.
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
@@ -33,7 +33,7 @@ from fluss.records.log.statistics import collect_statistics, write_statistics
 from fluss.rows.buffers.columns import BoolArray, Int32Array, RowBytes
 from fluss.write.caller_rows import rows_counted
 from fluss.write.placement import Placement, Share, StoredKeys
-from fluss.write.wire_rows import WireRows
+from fluss.write.wire_rows import RowPartitions, WireRows
 from fluss.write.write_batch import Route, WriteBatch, WriterSettings
 
 
@@ -61,6 +61,30 @@ class Target(ABC):
     @abstractmethod
     def encode(self, rows: WireRows, deletes: BoolArray | None, *, is_frame: bool) -> Encoded:
         """Encode rows; `deletes` marks those that delete their key."""
+
+    def bucket_count(self, path: PhysicalTablePath) -> int:
+        """The bucket count by which rows of a table or partition are placed now."""
+        return self._placement.bucket_count(path)
+
+    def _again(
+        self,
+        ordered: pa.RecordBatch,
+        share: Share,
+        start: int,
+        row_count: int,
+        deletes: BoolArray | None = None,
+    ) -> Callable[[], list[WriteBatch]] | None:
+        """What encodes the rows of a batch again, if their bucket follows from their values.
+
+        Only partitions have bucket counts that can be unknown when rows are placed.
+        """
+        if share.path.partition_name is None or not self.table.has_bucket_key:
+            return None
+        rows = WireRows(
+            batch=ordered.slice(start, row_count), partitions=RowPartitions(paths=(share.path,))
+        )
+        marks = None if deletes is None else deletes[start : start + row_count]
+        return lambda: self.encode(rows, marks, is_frame=True).batches
 
 
 # The largest size of the uncompressed buffers of a batch that embedded servers and readers accept.
@@ -93,14 +117,23 @@ class LogTarget(Target):
         with rows_counted(positions=placed.order):
             for share in placed.shares:
                 for body in self._bodies(ordered, share.start, share.stop):
-                    made.append(self._made(share.path, share.bucket_id, body))
+                    encoded = self._made(share, body)
+                    encoded.place_again = self._again(ordered, share, edges[-1], body.record_count)
+                    made.append(encoded)
                     edges.append(edges[-1] + body.record_count)
         return _encoded(made, edges, placed.order)
 
     def encode_rest(self, made: WriteBatch, rows: pa.RecordBatch) -> list[WriteBatch]:
         """Encode some rows of a batch, for the same bucket."""
         bodies = self._bodies(rows, 0, rows.num_rows)
-        return [self._made(made.path, made.bucket_id, each) for each in bodies]
+        share = Share(
+            path=made.path,
+            bucket_id=made.bucket_id,
+            bucket_count=made.bucket_count,
+            start=0,
+            stop=rows.num_rows,
+        )
+        return [self._made(share, each) for each in bodies]
 
     def _bodies(self, rows: pa.RecordBatch, start: int, stop: int) -> Iterator[LogBody]:
         piece = rows.slice(start, stop - start)
@@ -132,11 +165,12 @@ class LogTarget(Target):
         # server on this machine need too; measured, it was not faster.
         return arrow_log_body(rows, self._codec, statistics=statistics)
 
-    def _made(self, path: PhysicalTablePath, bucket_id: int, body: LogBody) -> WriteBatch:
+    def _made(self, share: Share, body: LogBody) -> WriteBatch:
         return WriteBatch(
             route=self._route,
-            path=path,
-            bucket_id=bucket_id,
+            path=share.path,
+            bucket_id=share.bucket_id,
+            bucket_count=share.bucket_count,
             body=body,
             row_count=body.record_count,
             size_bytes=_log_size(body),
@@ -184,7 +218,9 @@ class KvTarget(Target):
             values = rows_from_batch(batch, self.layout, self._format)
             for share in placed.shares:
                 for start, stop in self._cuts(share, keys, values):
-                    made.append(self._made(share, keys, values, deletes, start, stop))
+                    encoded = self._made(share, keys, values, deletes, start, stop)
+                    encoded.place_again = self._again(batch, share, start, stop - start, deletes)
+                    made.append(encoded)
                     edges.append(stop)
         return _encoded(made, edges, order)
 
@@ -221,6 +257,7 @@ class KvTarget(Target):
             route=self._route,
             path=share.path,
             bucket_id=share.bucket_id,
+            bucket_count=share.bucket_count,
             body=body,
             row_count=stop - start,
             size_bytes=KV_HEADER_BYTES + len(body.records),

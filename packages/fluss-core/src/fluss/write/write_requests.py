@@ -36,7 +36,10 @@ def write_request_body(request: ProduceRequest, settings: WriterSettings) -> lis
     route = request.route
     buckets = tuple(
         wire.WrittenBucket(
-            partition_id=batch.partition_id, bucket_id=batch.bucket_id, records=_records(batch)
+            partition_id=batch.partition_id,
+            bucket_id=batch.bucket_id,
+            records=_records(batch),
+            routing_bucket_count=batch.bucket_count or None,
         )
         for batch in request.batches
     )

@@ -185,6 +185,7 @@ class WriterPool:
             has_leader=self._leader_check(table),
             is_round_robin=self.settings.is_round_robin,
             choose=choose,
+            bucket_count=self._cluster.view.bucket_count,
         )
 
     def _leader_check(self, table: TableInfo) -> Callable[[PhysicalTablePath, int], bool]:

@@ -1,4 +1,4 @@
-"""The rules of ALTER TABLE and ALTER DATABASE: other properties, or columns added at the end.
+"""The rules of ALTER TABLE and ALTER DATABASE: properties, columns at the end, bucket counts.
 
 Java: `MetadataManager.alterTableProperties`, `SchemaUpdate`, `FlussConfigUtils`. Pure functions: a
 descriptor and a request in, a descriptor out. Error codes follow Fluss: -1 for schema changes that
@@ -56,6 +56,13 @@ def altered_table(table: TableDescriptor, request: pb.AlterTableRequest) -> Tabl
             request.modify_columns,
         )
     )
+    if request.HasField("modify_bucket_count"):
+        if changes_schema or request.config_changes:
+            raise request_error(
+                ErrorCode.INVALID_ALTER_TABLE_EXCEPTION,
+                "The bucket count cannot be changed together with other changes.",
+            )
+        return _rescaled(table, request.modify_bucket_count.new_bucket_count)
     if changes_schema and request.config_changes:
         raise request_error(
             ErrorCode.INVALID_ALTER_TABLE_EXCEPTION,
@@ -65,6 +72,28 @@ def altered_table(table: TableDescriptor, request: pb.AlterTableRequest) -> Tabl
     if changes_schema:
         return _with_schema(table, _altered_schema(table, request))
     return _with_changes(table, request.config_changes)
+
+
+# --- buckets --------------------------------------------------------------------------------------
+
+
+def _rescaled(table: TableDescriptor, count: int) -> TableDescriptor:
+    """Return the table with another bucket count for partitions that are created from now on."""
+    if not table.is_partitioned:
+        why = "only partitioned tables can be rescaled: their new partitions get the new count"
+    elif count < 1:
+        why = f"a table has at least one bucket, not {count}"
+    elif _aggregates(table):
+        why = "a table with the merge engine aggregation cannot be rescaled"
+    else:
+        if count == table.bucket_count:
+            return table
+        made = table.with_bucket_count(count)
+        check_table(made)
+        return made
+    raise request_error(
+        ErrorCode.INVALID_ALTER_TABLE_EXCEPTION, f"The bucket count cannot be changed: {why}."
+    )
 
 
 # --- properties -----------------------------------------------------------------------------------

@@ -207,8 +207,10 @@ class Catalog:
         """Replace a table's properties or add a schema; return the new entry."""
         known = self.table(path)
         schema_id = known.schema_id + (descriptor.schema != known.descriptor.schema)
+        is_rescaled = descriptor.bucket_count != known.descriptor.bucket_count
         entry = replace(
             known,
+            bucket_count_epoch=known.bucket_count_epoch + is_rescaled,
             schema_id=schema_id,
             descriptor=descriptor,
             schemas=read_only({**known.schemas, schema_id: descriptor.schema}),
@@ -218,6 +220,8 @@ class Catalog:
             self._write_table(entry)
             if schema_id != known.schema_id:
                 self._write_schema(entry)
+            if is_rescaled:
+                self._write_bucket_counts(entry)
         self._remember(entry)
         self._describe_table(entry)
         return entry
@@ -266,7 +270,7 @@ class Catalog:
                 f"Exceed the maximum number of partitions for table {table.path}, only allow "
                 f"{PARTITIONS_MAX} partitions.",
             )
-        total = table.bucket_count * (len(known) + 1)
+        total = table.bucket_count + sum(each.bucket_count for each in known.values())
         if total > BUCKETS_MAX:
             raise request_error(
                 ErrorCode.BUCKET_MAX_NUM_EXCEPTION,
@@ -278,11 +282,16 @@ class Catalog:
                 partition_id=self._store.take_numbers_here("partition", 1),
                 table_id=table.table_id,
                 name=name,
+                bucket_count=table.bucket_count,
             )
             self._store.put("partitions", entry.partition_id, table.table_id, name)
+            if table.bucket_count_epoch:
+                self._write_bucket_count(entry)
         self._remember_partition(entry)
         if self._manifests is not None:
             self._manifests.make_directory(self.directory_of(table, entry))
+        if table.bucket_count_epoch:
+            self._describe_table(table)
         return entry
 
     def drop_partition(self, table: TableEntry, name: str, spec: PartitionSpec) -> PartitionEntry:
@@ -300,6 +309,7 @@ class Catalog:
             )
         with self._store.transaction():
             self._store.delete("partitions", id=entry.partition_id)
+            self._store.delete("counters", name=partition_buckets_name(entry.partition_id))
             self._mark_for_deletion([self.directory_of(table, entry)])
         del self._partitions[table.table_id][name]
         del self._partitions_by_id[entry.partition_id]
@@ -391,7 +401,10 @@ class Catalog:
             str(position): self._store.next_number(_numbers_name(entry.table_id, position))
             for position in _numbered_positions(entry)
         }
-        return manifest_of_table(entry, numbers)
+        counts = {}
+        if entry.bucket_count_epoch:
+            counts = {each.partition_id: each.bucket_count for each in self.partitions_of(entry)}
+        return manifest_of_table(entry, numbers, counts)
 
     def remove_manifests(self) -> None:
         """Remove the manifests of dropped databases; the files of tables are removed later."""
@@ -453,11 +466,18 @@ class Catalog:
                     schemas=read_only(schemas[table_id]),
                     created_ms=created,
                     modified_ms=modified,
+                    bucket_count_epoch=self._store.next_number(epoch_name(table_id)),
                 )
             )
         for partition_id, table_id, name in self._store.rows("SELECT * FROM partitions"):
+            table = self._tables_by_id[table_id]
+            count = table.bucket_count
+            if table.bucket_count_epoch:
+                count = self._store.next_number(partition_buckets_name(partition_id)) or count
             self._remember_partition(
-                PartitionEntry(partition_id=partition_id, table_id=table_id, name=name)
+                PartitionEntry(
+                    partition_id=partition_id, table_id=table_id, name=name, bucket_count=count
+                )
             )
         for producer_id, expires, body in self._store.rows("SELECT * FROM producers"):
             self._producers[producer_id] = ProducerOffsets(
@@ -481,7 +501,22 @@ class Catalog:
             entry.modified_ms,
         )
 
+    def _write_bucket_counts(self, entry: TableEntry) -> None:
+        """Store the epoch of a table, and at its first rescale the counts of all partitions."""
+        self._store.require_rescales()
+        self._store.put("counters", epoch_name(entry.table_id), entry.bucket_count_epoch)
+        if entry.bucket_count_epoch == 1:
+            for partition in self.partitions_of(entry):
+                self._write_bucket_count(partition)
+
+    def _write_bucket_count(self, entry: PartitionEntry) -> None:
+        name = partition_buckets_name(entry.partition_id)
+        self._store.put("counters", name, entry.bucket_count)
+
     def _drop_rows(self, entry: TableEntry) -> None:
+        self._store.delete("counters", name=epoch_name(entry.table_id))
+        for partition in self.partitions_of(entry):
+            self._store.delete("counters", name=partition_buckets_name(partition.partition_id))
         self._store.delete("tables", id=entry.table_id)
         self._store.delete("schemas", table_id=entry.table_id)
         self._store.delete("partitions", table_id=entry.table_id)
@@ -503,6 +538,16 @@ class Catalog:
     def _remember_partition(self, entry: PartitionEntry) -> None:
         self._partitions.setdefault(entry.table_id, {})[entry.name] = entry
         self._partitions_by_id[entry.partition_id] = entry
+
+
+def epoch_name(table_id: int) -> str:
+    """Return the name under which the bucket count epoch of a rescaled table is stored."""
+    return f"epoch {table_id}"
+
+
+def partition_buckets_name(partition_id: int) -> str:
+    """Return the name under which the bucket count of a partition of such a table is stored."""
+    return f"buckets {partition_id}"
 
 
 def _numbers_name(table_id: int, position: int) -> str:

@@ -35,6 +35,8 @@ class TableEntry:
     schemas: Mapping[int, Schema]
     created_ms: int
     modified_ms: int
+    # How often the bucket count of new partitions has been changed.
+    bucket_count_epoch: int = 0
 
     @cached_property
     def info(self) -> TableInfo:
@@ -55,8 +57,12 @@ class TableEntry:
 
     @property
     def bucket_count(self) -> int:
-        """How many buckets the table, or each of its partitions, has."""
+        """How many buckets the table, or each new partition of it, has."""
         return self.info.num_buckets
+
+    def buckets_of(self, partition: PartitionEntry | None) -> int:
+        """Return how many buckets one of its partitions has; of None, the table itself."""
+        return self.bucket_count if partition is None else partition.bucket_count
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -66,6 +72,7 @@ class PartitionEntry:
     partition_id: int
     table_id: int
     name: str
+    bucket_count: int  # never changes
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -29,6 +29,9 @@ from fluss_server.damage_errors import WAYS_OUT, DamagedDataError, damaged, remo
 
 _LOG = logging.getLogger(__name__)
 FORMAT: Final = 2
+# A file gets this version when the first table is rescaled: earlier servers, which would count the
+# buckets of partitions wrongly, refuse it.
+FORMAT_WITH_RESCALES: Final = 3
 _APPLICATION_ID: Final = 0x464C5553  # "FLUS", which `file` shows
 _HASH_BYTES: Final = 16
 _SUM_MODULUS: Final = 1 << (8 * _HASH_BYTES)
@@ -138,10 +141,10 @@ def read_contents(path: Path) -> Contents:
 def _contents_of(opened: sqlite3.Connection, path: Path, *, compares: bool = True) -> Contents:
     ((application,),) = opened.execute("PRAGMA application_id").fetchall()
     ((version,),) = opened.execute("PRAGMA user_version").fetchall()
-    if application not in {0, _APPLICATION_ID} or version > FORMAT:
+    if application not in {0, _APPLICATION_ID} or version > FORMAT_WITH_RESCALES:
         raise LocalServerError(
             f"{path} is no catalog that this version can read (format {version}, this version "
-            f"knows {FORMAT}).",
+            f"knows {FORMAT_WITH_RESCALES}).",
             hint="Open it with the version of fluss-server that made it, or a newer one.",
             path=str(path),
         )
@@ -225,6 +228,11 @@ class CatalogStore:
                 self._contents = replace(known, version=FORMAT, directory_id=directory_id)
                 self._number()
         self._seal()
+
+    def require_rescales(self) -> None:
+        """Note in the open transaction that partitions have own bucket counts from now on."""
+        self._connection.execute(f"PRAGMA user_version = {FORMAT_WITH_RESCALES}")
+        self._contents = replace(self._contents, version=FORMAT_WITH_RESCALES)
 
     def skip_to(self, sequence: int) -> None:
         """Raise the number of the open transaction to at least this one."""

@@ -15,7 +15,7 @@ from typing import Final
 
 from fluss.model.paths import TableBucket
 from fluss_server.catalog.catalog import Catalog
-from fluss_server.catalog.catalog_entries import TableEntry
+from fluss_server.catalog.catalog_entries import PartitionEntry, TableEntry
 from fluss_server.catalog.manifests import Manifests, manifest_of_database
 from fluss_server.damage_errors import DamagedDataError, damaged
 from fluss_server.data_layout import DATA, MANIFEST, database_manifest, table_manifest
@@ -131,14 +131,14 @@ class TreeCheck:
             yield problem
             return
         if not table.info.is_partitioned():
-            yield from self._buckets(table, self._catalog.directory_of(table, None), None)
+            yield from self._buckets(table, self._catalog.directory_of(table, None))
             return
         known = set()
         for partition in self._catalog.partitions_of(table):
             path = self._catalog.directory_of(table, partition)
             known.add(path)
             self._manifests.make_directory(path)
-            yield from self._buckets(table, path, partition.partition_id)
+            yield from self._buckets(table, path, partition)
         for path in self._directories(self._catalog.directory_of(table, None)):
             if path not in known | self._doomed and _PARTITION.fullmatch(path.name):
                 yield damaged(
@@ -148,8 +148,10 @@ class TreeCheck:
                 )
 
     def _buckets(
-        self, table: TableEntry, parent: Path, partition_id: int | None
+        self, table: TableEntry, parent: Path, partition: PartitionEntry | None = None
     ) -> Iterator[DamagedDataError]:
+        partition_id = None if partition is None else partition.partition_id
+        bucket_count = table.buckets_of(partition)
         logs = self._logs.get((table.table_id, partition_id), {})
         existing = set()
         for path in self._directories(parent):
@@ -163,10 +165,10 @@ class TreeCheck:
                 self._directory / parent / f"log-{bucket}",
                 f"is missing; it is the log of {table.path} with the offsets below {end_offset}",
             )
-        for bucket in sorted(each for each in existing if each >= table.bucket_count):
+        for bucket in sorted(each for each in existing if each >= bucket_count):
             yield damaged(
                 self._directory / parent / f"log-{bucket}",
-                f"is not a bucket of {table.path}, which has {table.bucket_count}",
+                f"is not a bucket of {table.path}, which has {bucket_count} there",
             )
 
     def _directories(self, path: Path) -> list[Path]:

@@ -58,8 +58,20 @@ def manifest_of_database(entry: DatabaseEntry) -> Manifest:
     )
 
 
-def manifest_of_table(entry: TableEntry, numbers: Mapping[str, int]) -> Manifest:
-    """Return the manifest of a table; `numbers` has its next auto-increment numbers."""
+def manifest_of_table(
+    entry: TableEntry, numbers: Mapping[str, int], bucket_counts: Mapping[int, int]
+) -> Manifest:
+    """Return the manifest of a table.
+
+    Args:
+        entry: The table.
+        numbers: Its next auto-increment numbers.
+        bucket_counts: The bucket counts of its partitions by their ids, if it was rescaled.
+    """
+    rescales: dict[str, Any] = {}
+    if entry.bucket_count_epoch:
+        rescales["bucket_count_epoch"] = entry.bucket_count_epoch
+        rescales["bucket_counts"] = {str(each): count for each, count in bucket_counts.items()}
     return Manifest(
         kind="table",
         identity={
@@ -75,6 +87,7 @@ def manifest_of_table(entry: TableEntry, numbers: Mapping[str, int]) -> Manifest
                 for schema_id, schema in entry.schemas.items()
             },
             "numbers": dict(numbers),
+            **rescales,
             "created": entry.created_ms,
             "modified": entry.modified_ms,
         },

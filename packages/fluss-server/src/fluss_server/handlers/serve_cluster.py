@@ -59,8 +59,9 @@ def get_metadata(node: Node, call: Call, request: pb.MetadataRequest) -> pb.Meta
             table_id=table.table_id,
             partition_name=partition.name,
             partition_id=partition.partition_id,
+            bucket_count=partition.bucket_count,
         )
-        _add_buckets(added.bucket_metadata, table.bucket_count)
+        _add_buckets(added.bucket_metadata, partition.bucket_count)
     return response
 
 
@@ -72,6 +73,7 @@ def _add_table(response: pb.MetadataResponse, table: TableEntry) -> None:
         created_time=table.created_ms,
         modified_time=table.modified_ms,
         table_path=write_table_path(table.path),
+        bucket_count_epoch=table.bucket_count_epoch,
     )
     if not table.descriptor.is_partitioned:
         _add_buckets(added.bucket_metadata, table.bucket_count)
@@ -144,10 +146,10 @@ def get_health(
     del call, request
     count = 0
     for table in node.catalog.tables:
-        parents = 1
         if table.descriptor.is_partitioned:
-            parents = len(node.catalog.partitions_of(table))
-        count += parents * table.bucket_count
+            count += sum(each.bucket_count for each in node.catalog.partitions_of(table))
+        else:
+            count += table.bucket_count
     return pb.GetClusterHealthResponse(
         num_replicas=count,
         in_sync_replicas=count,

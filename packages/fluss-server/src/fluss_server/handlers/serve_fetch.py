@@ -25,7 +25,7 @@ from fluss.wire.zero_copy.fetch_log import (
     FetchedTable,
     FetchLogResponse,
 )
-from fluss_server.handlers.bucket_answers import error_fields, partition_id_of
+from fluss_server.handlers.bucket_answers import bucket_count_of, error_fields, partition_id_of
 from fluss_server.request_handler import Call, layout_handler
 from fluss_server.server_errors import request_error
 from fluss_server.server_node import Node
@@ -159,7 +159,12 @@ def _read_bucket(
     """Read one bucket; return its response and how many bytes of the log it takes."""
     partition_id = partition_id_of(requested)
     try:
-        tablet = node.tablets.find(table.table_id, partition_id, requested.bucket_id)
+        tablet = node.tablets.find_routed(
+            table.table_id,
+            partition_id,
+            requested.bucket_id,
+            bucket_count=bucket_count_of(requested),
+        )
         found = _read(tablet, table, requested, room=room, is_first=is_first)
     except Exception as error:  # noqa: BLE001 - one bucket's trouble is not the others'
         refused = FetchedBucket(

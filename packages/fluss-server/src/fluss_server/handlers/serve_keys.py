@@ -27,7 +27,7 @@ from fluss.wire.zero_copy.lookup_values import (
     PrefixLookupResponse,
 )
 from fluss.wire.zero_copy.record_batches import PUT_KV_REQUEST, PutKvRequest, WrittenBucket
-from fluss_server.handlers.bucket_answers import error_fields, set_error
+from fluss_server.handlers.bucket_answers import check_not_historical, error_fields, set_error
 from fluss_server.handlers.serve_produce import check_acks
 from fluss_server.put_request import PutOptions
 from fluss_server.request_handler import Call, layout_handler
@@ -41,19 +41,36 @@ _INLINE_KEYS_MAX: Final = 16
 T = TypeVar("T")
 
 
-def keyed_tablet(node: Node, table_id: int, partition_id: int | None, bucket_id: int) -> Tablet:
-    """Return a bucket of a primary-key table.
+def keyed_tablet(
+    node: Node,
+    table_id: int,
+    partition_id: int | None,
+    bucket_id: int,
+    *,
+    bucket_count: int | None,
+) -> Tablet:
+    """Return a bucket of a primary-key table, for a request that was routed by a bucket count.
 
     Raises:
         FlussError: The bucket does not exist, or its table has no primary key.
     """
-    tablet = node.tablets.find(table_id, partition_id, bucket_id)
+    tablet = node.tablets.find_routed(table_id, partition_id, bucket_id, bucket_count=bucket_count)
     if not tablet.table.descriptor.has_primary_key:
         raise request_error(
             ErrorCode.NON_PRIMARY_KEY_TABLE_EXCEPTION,
             f"the primary key table not exists for {tablet.bucket}",
         )
     return tablet
+
+
+def _requested_tablet(node: Node, table_id: int, requested: Any) -> Tablet:
+    return keyed_tablet(
+        node,
+        table_id,
+        requested.partition_id,
+        requested.bucket_id,
+        bucket_count=requested.routing_bucket_count,
+    )
 
 
 def _check_version(tablet: Tablet, version: int) -> None:
@@ -97,10 +114,13 @@ def _put(
     node: Node, table_id: int, requested: WrittenBucket, options: PutOptions
 ) -> Awaitable[pb.PbPutKvRespForBucket]:
     answer = pb.PbPutKvRespForBucket(
-        bucket_id=requested.bucket_id, partition_id=requested.partition_id
+        bucket_id=requested.bucket_id,
+        partition_id=requested.partition_id,
+        original_partition_name=requested.original_partition_name,
     )
     try:
-        tablet = keyed_tablet(node, table_id, requested.partition_id, requested.bucket_id)
+        check_not_historical(requested)
+        tablet = _requested_tablet(node, table_id, requested)
         _check_version(tablet, options.api_version)
     except Exception as error:  # noqa: BLE001 - one bucket's trouble is not the others'
         set_error(answer, error)
@@ -140,8 +160,15 @@ def lookup(node: Node, call: Call, request: LookupRequest) -> Awaitable[LookupRe
 
     def answer_bucket(requested: Any) -> Awaitable[LookedUpBucket]:
         keys = requested.keys
-        ids = {"bucket_id": requested.bucket_id, "partition_id": requested.partition_id}
-        if request.insert_if_not_exists:
+        name = requested.original_partition_name
+        ids = {
+            "bucket_id": requested.bucket_id,
+            "partition_id": requested.partition_id,
+            "original_partition_name": name,
+        }
+        if name is not None:
+            work = _not_historical(requested)
+        elif request.insert_if_not_exists:
             check_acks(-1 if request.acks is None else request.acks)
             work = _inserting(node, keys, options)
         else:
@@ -177,6 +204,13 @@ def prefix_lookup(
 Work = Callable[[Tablet], Awaitable[Any]]
 
 
+def _not_historical(requested: Any) -> Work:
+    async def work(_: Tablet) -> Any:
+        check_not_historical(requested)
+
+    return work
+
+
 def _reading(
     node: Node, keys: Sequence[bytes], read: Callable[[Any], Any], *, may_inline: bool = True
 ) -> Work:
@@ -209,7 +243,7 @@ def _answered(
     refused: Callable[[BaseException], T],
 ) -> Awaitable[T]:
     try:
-        tablet = keyed_tablet(node, table_id, requested.partition_id, requested.bucket_id)
+        tablet = _requested_tablet(node, table_id, requested)
         _check_version(tablet, call.version)
     except Exception as error:  # noqa: BLE001 - one bucket's trouble is not the others'
         return _ready(refused(error))

@@ -10,7 +10,12 @@ from fluss.wire import messages as pb
 from fluss.wire.api import ApiKey
 from fluss.wire.byte_buffers import Buffer
 from fluss.wire.zero_copy.scan_batches import LIMIT_SCAN_RESPONSE, LimitScanResponse
-from fluss_server.handlers.bucket_answers import error_fields, partition_id_of, set_error
+from fluss_server.handlers.bucket_answers import (
+    bucket_count_of,
+    error_fields,
+    partition_id_of,
+    set_error,
+)
 from fluss_server.request_handler import Call, layout_handler, message_handler
 from fluss_server.server_errors import request_error
 from fluss_server.server_node import Node
@@ -29,7 +34,12 @@ def list_offsets(node: Node, call: Call, request: pb.ListOffsetsRequest) -> pb.L
     for bucket_id in request.bucket_id:
         answer = response.buckets_resp.add(bucket_id=bucket_id)
         try:
-            tablet = node.tablets.find(request.table_id, partition_id_of(request), bucket_id)
+            tablet = node.tablets.find_routed(
+                request.table_id,
+                partition_id_of(request),
+                bucket_id,
+                bucket_count=bucket_count_of(request),
+            )
             answer.offset = _offset(tablet.log, request, now_ms=node.now_ms())
         except Exception as error:  # noqa: BLE001 - one bucket's trouble is not the others'
             set_error(answer, error)
@@ -69,7 +79,12 @@ def limit_scan(
     """Return the last rows of a log, or the first keys of a primary-key table."""
     del call
     try:
-        tablet = node.tablets.find(request.table_id, partition_id_of(request), request.bucket_id)
+        tablet = node.tablets.find_routed(
+            request.table_id,
+            partition_id_of(request),
+            request.bucket_id,
+            bucket_count=bucket_count_of(request),
+        )
         if tablet.table.descriptor.has_primary_key:
             return _scan_keys(node, tablet, request.limit)
         records = _last_rows(tablet.log, request.limit, node.config.limits.response_bytes_max)
@@ -126,7 +141,12 @@ async def get_table_stats(
 
 async def _count(node: Node, table_id: int, requested: Any, answer: Any) -> None:
     try:
-        tablet = node.tablets.find(table_id, partition_id_of(requested), requested.bucket_id)
+        tablet = node.tablets.find_routed(
+            table_id,
+            partition_id_of(requested),
+            requested.bucket_id,
+            bucket_count=bucket_count_of(requested),
+        )
         if tablet.table.descriptor.has_primary_key:
             async with tablet.lock.reserve():
                 answer.row_count = (await node.open_state(tablet)).row_count

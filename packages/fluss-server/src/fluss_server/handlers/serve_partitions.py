@@ -70,7 +70,9 @@ def list_partition_infos(
         values = parse_partition_name(partition.name, keys).spec_map
         if any(values[key] != value for key, value in requested.items()):
             continue
-        info = response.partitions_info.add(partition_id=partition.partition_id)
+        info = response.partitions_info.add(
+            partition_id=partition.partition_id, bucket_count=partition.bucket_count
+        )
         for key in keys:
             info.partition_spec.partition_key_values.add(key=key, value=values[key])
     return response

@@ -21,7 +21,7 @@ from fluss.wire.zero_copy.record_batches import (
     WrittenBucket,
 )
 from fluss_server.fair_lock import Ticket
-from fluss_server.handlers.bucket_answers import set_error
+from fluss_server.handlers.bucket_answers import check_not_historical, set_error
 from fluss_server.request_handler import Call, layout_handler
 from fluss_server.server_errors import request_error
 from fluss_server.server_node import INLINE_BYTES_MAX, Node
@@ -58,7 +58,11 @@ def produce_log(
     answers: list[Answer] = []
     targets: list[tuple[Answer, AppendTarget]] = []
     for requested in request.buckets_req:
-        answer = Answer(bucket_id=requested.bucket_id, partition_id=requested.partition_id)
+        answer = Answer(
+            bucket_id=requested.bucket_id,
+            partition_id=requested.partition_id,
+            original_partition_name=requested.original_partition_name,
+        )
         answers.append(answer)
         try:
             tablet = _log_tablet(node, request.table_id, requested)
@@ -75,7 +79,13 @@ def produce_log(
 
 
 def _log_tablet(node: Node, table_id: int, requested: WrittenBucket) -> Tablet:
-    tablet = node.tablets.find(table_id, requested.partition_id, requested.bucket_id)
+    check_not_historical(requested)
+    tablet = node.tablets.find_routed(
+        table_id,
+        requested.partition_id,
+        requested.bucket_id,
+        bucket_count=requested.routing_bucket_count,
+    )
     if tablet.table.descriptor.has_primary_key:
         # Fluss accepts it, which breaks the changelog.
         raise request_error(

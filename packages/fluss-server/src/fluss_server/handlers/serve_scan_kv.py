@@ -16,7 +16,7 @@ from fluss.wire import messages as pb
 from fluss.wire.api import ApiKey
 from fluss.wire.zero_copy.scan_batches import SCAN_KV_RESPONSE, ScanKvResponse
 from fluss_server.fair_lock import FairLock, Ticket
-from fluss_server.handlers.bucket_answers import error_fields, partition_id_of
+from fluss_server.handlers.bucket_answers import bucket_count_of, error_fields, partition_id_of
 from fluss_server.handlers.serve_keys import keyed_tablet
 from fluss_server.open_scans import OpenScan
 from fluss_server.request_handler import Call, layout_handler
@@ -65,7 +65,11 @@ async def _begin(node: Node, request: pb.ScanKvRequest) -> ScanKvResponse:
     requested = request.bucket_scan_req
     try:
         tablet = keyed_tablet(
-            node, requested.table_id, partition_id_of(requested), requested.bucket_id
+            node,
+            requested.table_id,
+            partition_id_of(requested),
+            requested.bucket_id,
+            bucket_count=bucket_count_of(requested),
         )
         node.scans.check_limits(tablet.bucket)
         limit = requested.limit if requested.HasField("limit") and requested.limit > 0 else None

@@ -47,7 +47,7 @@ def _check_name(path: TablePath) -> None:
 async def alter_table(
     node: Node, call: Call, request: pb.AlterTableRequest
 ) -> pb.AlterTableResponse:
-    """Change a table's properties, or add columns."""
+    """Change a table's properties or the bucket count of its new partitions, or add columns."""
     del call
     path = read_table_path(request.table_path)
     if request.ignore_if_not_exists and node.catalog.find_table(path) is None:
@@ -98,6 +98,7 @@ def get_table_info(
         table_json=table.json,
         created_time=table.created_ms,
         modified_time=table.modified_ms,
+        bucket_count_epoch=table.bucket_count_epoch,
     )
 
 

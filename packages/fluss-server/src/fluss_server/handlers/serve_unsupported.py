@@ -13,7 +13,7 @@ from fluss.error_codes import ErrorCode
 from fluss.wire import messages as pb
 from fluss.wire.api import ApiKey
 from fluss.wire.table_paths import read_table_path
-from fluss_server.catalog.catalog_entries import TableEntry
+from fluss_server.catalog.catalog_entries import PartitionEntry, TableEntry
 from fluss_server.request_handler import Call, message_handler
 from fluss_server.server_errors import request_error
 from fluss_server.server_node import Node
@@ -65,16 +65,16 @@ def get_latest_kv_snapshots(
     table = node.catalog.table(read_table_path(request.table_path))
     _check_keyed(table)
     response = pb.GetLatestKvSnapshotsResponse(table_id=table.table_id)
-    partition_id = None
+    partition = partition_id = None
     if request.HasField("partition_name"):
-        partition_id = _partition_id(node, table, request.partition_name)
-        response.partition_id = partition_id
+        partition = _partition(node, table, request.partition_name)
+        response.partition_id = partition_id = partition.partition_id
     elif table.descriptor.is_partitioned:
         raise request_error(
             ErrorCode.PARTITION_NOT_EXISTS,
             f"Table '{table.path}' is a partitioned table, but partition name is not provided.",
         )
-    for bucket in range(table.bucket_count):
+    for bucket in range(table.buckets_of(partition)):
         log = node.tablets.find(table.table_id, partition_id, bucket).log
         if log.start_offset > 0:
             raise request_error(
@@ -150,7 +150,7 @@ def _check_keyed(table: TableEntry) -> None:
         )
 
 
-def _partition_id(node: Node, table: TableEntry, name: str) -> int:
+def _partition(node: Node, table: TableEntry, name: str) -> PartitionEntry:
     if not table.descriptor.is_partitioned:
         raise request_error(
             ErrorCode.TABLE_NOT_PARTITIONED_EXCEPTION,
@@ -162,7 +162,7 @@ def _partition_id(node: Node, table: TableEntry, name: str) -> int:
             ErrorCode.PARTITION_NOT_EXISTS,
             f"The partition '{name}' of table '{table.path}' does not exist.",
         )
-    return found.partition_id
+    return found
 
 
 # --- access control -------------------------------------------------------------------------------

@@ -197,6 +197,7 @@ def partition_records(table: Table) -> list[dict[str, Any]]:
         {
             "name": each.partition_name,
             "id": each.partition_id,
+            "buckets": table.info.bucket_count_of(each),
             "log_rows": rows.get(each.partition_name),
         }
         for each in table.partitions()

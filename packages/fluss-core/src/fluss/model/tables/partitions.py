@@ -136,12 +136,22 @@ def parse_qualified_partition_name(name: str) -> PartitionSpec:
 
 @dataclass(frozen=True, slots=True, repr=False)
 class PartitionInfo:
-    """One partition of a table, as the cluster knows it."""
+    """One partition of a table, as the cluster knows it.
+
+    Attributes:
+        partition_id: Its number.
+        partition_name: The values of its partition keys, joined with `$`.
+        partition_spec: The same values by their keys.
+        remote_data_dir: Where its remote data is, if the server reports it.
+        bucket_count: How many buckets it has; None on servers before 1.0, where all partitions
+            have as many as the table (`TableInfo.num_buckets`).
+    """
 
     partition_id: int
     partition_name: str
     partition_spec: PartitionSpec | None = field(default=None, kw_only=True)
     remote_data_dir: str | None = field(default=None, kw_only=True)
+    bucket_count: int | None = field(default=None, kw_only=True)
 
     def get_partition_id(self) -> int:
         """Return the number of the partition."""
@@ -151,8 +161,13 @@ class PartitionInfo:
         """Return the values of the partition, joined with `$`."""
         return self.partition_name
 
+    def get_bucket_count(self) -> int | None:
+        """Return how many buckets the partition has; None on servers that do not report it."""
+        return self.bucket_count
+
     def __repr__(self) -> str:
+        count = "" if self.bucket_count is None else f", bucket_count={self.bucket_count}"
         return (
             f"PartitionInfo(partition_id={self.partition_id}, "
-            f"partition_name={self.partition_name!r})"
+            f"partition_name={self.partition_name!r}{count})"
         )

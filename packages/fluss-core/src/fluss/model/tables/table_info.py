@@ -9,11 +9,12 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Self
 
-from fluss.errors import InvalidSchemaError
+from fluss.errors import FlussError, InvalidSchemaError
 from fluss.model.paths import TablePath
 from fluss.model.schema.schema import Schema
 from fluss.model.string_map import StringMap
 from fluss.model.tables.descriptor import TableDescriptor
+from fluss.model.tables.partitions import PartitionInfo
 from fluss.model.tables.table_keys import physical_primary_keys
 from fluss.model.tables.table_options import KvFormat, LogFormat, TableOptions
 from fluss.model.types.data_type import RowType
@@ -24,7 +25,9 @@ from fluss.model.values.limits import ValueLimits
 class TableInfo:
     """An existing table; immutable, so fetch it again to see changes.
 
-    Times are milliseconds since 1970. `options` is the properties, typed.
+    Times are milliseconds since 1970. `options` is the properties, typed. `num_buckets` is the
+    bucket count of the table, or of the partitions that are created now; earlier ones may have
+    another count, if `bucket_count_epoch` (how often the count has been changed) is not 0.
     """
 
     table_path: TablePath
@@ -40,6 +43,7 @@ class TableInfo:
     created_time: int = 0
     modified_time: int = 0
     remote_data_dir: str | None = None
+    bucket_count_epoch: int = 0
     options: TableOptions = field(init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
@@ -56,6 +60,7 @@ class TableInfo:
         created_time: int = 0,
         modified_time: int = 0,
         remote_data_dir: str | None = None,
+        bucket_count_epoch: int = 0,
     ) -> Self:
         """Return the facts of a table with this descriptor.
 
@@ -80,7 +85,29 @@ class TableInfo:
             created_time=created_time,
             modified_time=modified_time,
             remote_data_dir=remote_data_dir,
+            bucket_count_epoch=bucket_count_epoch,
         )
+
+    def bucket_count_of(self, partition: PartitionInfo | None) -> int:
+        """How many buckets a partition has; of None, the table itself.
+
+        Raises:
+            FlussError: The table was rescaled, and its server does not report the count.
+        """
+        if partition is None:
+            return self.num_buckets
+        if partition.bucket_count is not None:
+            return partition.bucket_count
+        if self.bucket_count_epoch:
+            raise FlussError(
+                f"The bucket count of the partition {partition.partition_name!r} of "
+                f"{self.table_path} is not known: the table was rescaled, and the server does not "
+                "report the counts of its partitions.",
+                hint="Are all servers of the cluster of the same release?",
+                table=str(self.table_path),
+                partition=partition.partition_name,
+            )
+        return self.num_buckets
 
     @property
     def primary_keys(self) -> tuple[str, ...]:
