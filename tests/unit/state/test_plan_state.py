@@ -144,3 +144,24 @@ def test_snapshots_are_only_asked_for_where_it_matters():
     assert not needs_snapshots(None, replace(PLAIN, pin=SMALL_CHANGES_MAX))
     assert not needs_snapshots(None, replace(PLAIN, offers_scan_kv=True))
     assert not needs_snapshots(None, replace(PLAIN, is_past=True))
+
+
+@pytest.mark.parametrize(
+    ("facts", "strategy"),
+    [
+        ({"pin": 0}, "changelog"),
+        ({"offers_scan_kv": True}, "scan_kv"),
+        ({"offers_scan_kv": True, "is_full_image": False}, "scan_kv"),
+        ({"snapshot_offset": MANY}, "snapshot"),
+        ({}, "limit_scan"),
+    ],
+)
+def test_where_rows_expire_only_servers_know_the_state(facts, strategy):
+    assert chosen(expires=True, **facts) == strategy
+
+
+def test_where_rows_expire_an_earlier_state_is_refused_unless_the_changelog_is_asked_for():
+    facts = replace(PLAIN, expires=True, is_past=True)
+    with pytest.raises(UnsupportedOperationError, match="expire"):
+        choose_strategy(facts)
+    assert check_strategy("changelog", facts)[0] == "changelog"

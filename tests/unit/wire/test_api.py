@@ -42,6 +42,7 @@ def test_names_versions_and_visibility_are_those_of_java():
     newer = {  # 1.0.0
         "PRODUCE_LOG": 1,
         "PUT_KV": 3,
+        "GET_KV_SNAPSHOT_METADATA": 1,
         "ALTER_TABLE": 1,
     }
     ours = [

@@ -1,4 +1,4 @@
-"""Periodic work of a server: syncs, retention, flushes of state, automatic partitions.
+"""Periodic work of a server: syncs, retention, expired rows, flushes, automatic partitions.
 
 A round runs every second and does what is due. Each bucket is visited under its lock. An error of
 one bucket is logged, and the next round tries again.
@@ -24,6 +24,7 @@ if TYPE_CHECKING:
 _LOG = logging.getLogger(__name__)
 ROUND_S: Final = 1.0
 RETENTION_ROUNDS: Final = 60  # rounds
+ROW_TTL_ROUNDS: Final = 5  # rounds
 # Checking the files of one log takes about 20 microseconds on the event loop.
 FILE_CHECKS_PER_ROUND: Final = 200
 PRODUCER_EXPIRY_ROUNDS: Final = 3_600  # rounds
@@ -71,6 +72,10 @@ class Maintenance:
         for tablet in node.tablets:
             await self._guarded(tablet, self._keep_synced)
         node.scans.expire(now_ms=node.now_ms())
+        if self._round % ROW_TTL_ROUNDS == 0:
+            for tablet in node.tablets:
+                if tablet.table.info.options.has_row_ttl:
+                    await self._guarded(tablet, self._expire_rows)
         if self._round % RETENTION_ROUNDS == 0:
             for tablet in node.tablets:
                 await self._guarded(tablet, self._expire)
@@ -132,6 +137,15 @@ class Maintenance:
             recovery_point = None if tablet.is_dropped else tablet.log.recovery_point()
         if recovery_point is not None:
             await self._node.in_storage(tablet.log.keep, recovery_point)
+
+    async def _expire_rows(self, tablet: Tablet) -> None:
+        if tablet.state is None:
+            return
+        async with tablet.lock.reserve():
+            if not tablet.is_dropped and tablet.state is not None:
+                # The store must never be ahead of its log.
+                await self._node.in_storage(tablet.log.sync)
+                await self._node.in_storage(tablet.state.expire, now_ms=self._node.now_ms())
 
     async def _expire(self, tablet: Tablet) -> None:
         node = self._node

@@ -98,7 +98,7 @@ def test_statistics_are_collected_for_named_columns_in_the_order_of_the_table():
 
 
 def test_every_option_begins_like_one_of_a_table_and_is_documented():
-    assert len(TableOptions.OPTIONS) == 29
+    assert len(TableOptions.OPTIONS) == 34
     for key, option in TableOptions.OPTIONS.items():
         assert key.startswith(PREFIX)
         assert option.doc.endswith(".")

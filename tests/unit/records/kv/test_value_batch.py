@@ -15,6 +15,7 @@ from fluss.records.arrow.batch_layout import BatchLayout
 from fluss.records.kv.row_bytes import rows_from_batch
 from fluss.records.kv.value_batch import (
     batch_from_values,
+    frames_of_tagged_values,
     frames_of_values,
     read_value_batch,
     schema_ids_of,
@@ -139,3 +140,25 @@ def test_one_schema_is_decoded_without_rearranging():
     found = read_value_batch(b"".join(write_value_batch(write_values(rows, schema_id=1))))
     batch = batch_from_values(found, {1: wide}, wide, KvFormat.INDEXED)
     assert batch.column(0).to_pylist() == list(range(1000))
+
+
+# --- values with tags, as KV snapshots of tables with a TTL of rows have them ---------------------
+
+# Encoded by the classes of Java's client 1.0.0: schema id 3, row (INT 1, STRING "part", BIGINT
+# 1700000000000), tagged with 0, 1, 1700000000123 and -1.
+PLAIN = "03000001047061727480d095ffbc31"
+TAGS = ["0000000000000000", "0000000000000001", "0000018bcfe5687b", "ffffffffffffffff"]
+
+
+def test_java_s_tagged_values_are_read_without_their_tags():
+    kinds = [IntType(), StringType(), BigIntType()]
+    layout = BatchLayout.of(["a", "b", "c"], kinds, column_ids=[0, 1, 2])
+    values = frames_of_tagged_values([bytes.fromhex(tag + PLAIN) for tag in TAGS])
+    assert schema_ids_of(values).tolist() == [3] * len(TAGS)
+    batch = batch_from_values(values, {3: layout}, layout, KvFormat.COMPACTED)
+    assert batch.to_pylist() == [{"a": 1, "b": "part", "c": 1_700_000_000_000}] * len(TAGS)
+
+
+def test_a_tagged_value_without_room_for_tag_and_schema_id_is_refused():
+    with pytest.raises(CorruptBatchError, match="9 bytes"):
+        frames_of_tagged_values([bytes(10), bytes(9)])

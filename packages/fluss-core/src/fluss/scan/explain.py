@@ -71,6 +71,8 @@ def reasons_of(
     else:
         lines.append(f"start: {start if start is not None else 'earliest'}")
         lines.append(f"end: {end if end is not None else 'latest'}, pinned at plan time")
+    if shape.mode is Mode.CHANGELOG and table.options.has_row_ttl:
+        lines.append("rows that expire (table.kv.ttl) leave no change")
     if options.tail is not None:
         order = "" if options.filter is None else "; the filter comes after it"
         lines.append(f"tail: the last {options.tail} rows by time, bucket and offset{order}")

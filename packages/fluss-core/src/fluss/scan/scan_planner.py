@@ -290,9 +290,16 @@ class _Pinning:
             {each.bucket: each.stop for each in splits},
             earliest={each.bucket: each.extent.earliest for each in facts},
             strategy=options.strategy,
-            is_past=options.as_of is not None,
+            is_past=self._is_past(splits, facts),
         )
         return [replace(each, start=0, state=states[each.bucket]) for each in splits]
+
+    def _is_past(self, splits: Sequence[ScanSplit], facts: Sequence[plan.BucketFacts]) -> bool:
+        """Whether an earlier state is requested; where rows expire, `latest` is not one."""
+        if self.shape.options.as_of is None or not self.table.info.options.has_row_ttl:
+            return self.shape.options.as_of is not None
+        ends = {each.bucket: each.extent.end for each in facts}
+        return any(each.stop < ends[each.bucket] for each in splits)
 
     def _template(self, filtered: FilterPlan) -> ScanSplit:
         shape, info, options = self.shape, self.table.info, self.shape.options

@@ -53,6 +53,7 @@ class StateFacts:
         snapshot_offset: Where the newest KV snapshot stands; None where there is none.
         has_rocksdb: Whether snapshots can be opened.
         is_full_image: Whether the changelog has rows as they were before changes.
+        expires: Whether rows expire (`table.kv.ttl`): the changelog does not say which have.
     """
 
     pin: int
@@ -62,6 +63,7 @@ class StateFacts:
     snapshot_offset: int | None
     has_rocksdb: bool
     is_full_image: bool
+    expires: bool = False
 
     @property
     def is_whole(self) -> bool:
@@ -97,6 +99,8 @@ def choose_strategy(facts: StateFacts) -> tuple[ReadPath, str]:
     """
     if facts.pin == 0:
         return "changelog", "nothing had happened yet at offset 0"
+    if facts.expires:
+        return _choose_with_expiry(facts)
     if facts.is_past and facts.is_whole:
         return "changelog", "the log has every change up to the offset asked for"
     if not facts.is_full_image:
@@ -122,6 +126,8 @@ def needs_snapshots(strategy: str | None, facts: StateFacts) -> bool:
         return strategy == "snapshot"
     if facts.pin == 0 or (facts.is_past and facts.is_whole):
         return False
+    if facts.expires:
+        return not facts.offers_scan_kv
     if facts.is_past or not facts.is_full_image:
         return True
     return not facts.offers_scan_kv and facts.pin > SMALL_CHANGES_MAX
@@ -143,6 +149,23 @@ def check_strategy(strategy: str, facts: StateFacts) -> tuple[ReadPath, str]:
         hint=did_you_mean(strategy, STRATEGIES) or f"There are {', '.join(STRATEGIES)}.",
         strategy=strategy,
     )
+
+
+def _choose_with_expiry(facts: StateFacts) -> tuple[ReadPath, str]:
+    """Choose for a table whose rows expire: only the servers know which of them have."""
+    if facts.is_past:
+        raise UnsupportedOperationError(
+            f"The state at offset {facts.pin} is not known any more: rows of this table expire "
+            "(table.kv.ttl), and the changelog does not say which of them had.",
+            hint="Read the present state, or the changes themselves; the strategy 'changelog' "
+            "gives the state as if no row had expired.",
+            offset=facts.pin,
+        )
+    if facts.offers_scan_kv and (facts.is_full_image or facts.earliest <= facts.pin):
+        return "scan_kv", "the servers know which rows have expired, and offer scans"
+    if facts.snapshot_leads_to_pin:
+        return "snapshot", f"a KV snapshot stands at offset {facts.snapshot_offset}"
+    return "limit_scan", "the servers know which rows have expired"
 
 
 def _choose_rolling_forward(facts: StateFacts) -> tuple[ReadPath, str]:

@@ -93,6 +93,7 @@ async def plan_states(
         snapshot_offset=None,
         has_rocksdb=importlib.util.find_spec("rocksdict") is not None,
         is_full_image=info.options.changelog_image is ChangelogImage.FULL,
+        expires=info.options.has_row_ttl,
     )
     facts = {
         bucket: replace(common, pin=pins[bucket], earliest=earliest[bucket]) for bucket in places

@@ -7,7 +7,7 @@ chunks, and the offset of the log at which they stand.
 from __future__ import annotations
 
 import tempfile
-from collections.abc import Coroutine, Iterator
+from collections.abc import Callable, Coroutine, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from itertools import islice
@@ -15,13 +15,23 @@ from pathlib import Path
 from typing import Any, Final, TypeVar
 
 from fluss.connection.connection import TableHandle
-from fluss.errors import CorruptDataError, MissingExtraError, SnapshotNotFoundError
+from fluss.errors import (
+    CorruptDataError,
+    MissingExtraError,
+    SnapshotNotFoundError,
+    UnsupportedOperationError,
+)
 from fluss.install_hints import how_to_install
 from fluss.model.paths import PhysicalTablePath, TableBucket
+from fluss.model.tables.table_info import TableInfo
 from fluss.net.cancellation import Cancellation
 from fluss.net.remote_files import RemoteFiles
 from fluss.records.framing import Frames
-from fluss.records.kv.value_batch import frames_of_values, read_value_batch
+from fluss.records.kv.value_batch import (
+    frames_of_tagged_values,
+    frames_of_values,
+    read_value_batch,
+)
 from fluss.state.kv_scan import ROWS_MAX, KvScan, limit_scan
 from fluss.state.kv_snapshot import copy_snapshot, latest_snapshots
 
@@ -90,6 +100,7 @@ class StoredState:
             MissingExtraError: rocksdict is not installed.
         """
         rocksdict = _rocksdict()
+        frames = _frames_function(self.table.info)
         # Where it is cancelled, threads may still be writing the files that are removed here.
         with tempfile.TemporaryDirectory(
             prefix="fluss-snapshot-", ignore_cleanup_errors=True
@@ -102,7 +113,7 @@ class StoredState:
             except Exception as error:  # rocksdict raises what its binding makes of RocksDB's
                 raise _unreadable(error) from error
             try:
-                values = _values_of(database, rocksdict.ReadOptions())
+                values = _values_of(database, rocksdict.ReadOptions(), frames)
                 yield StoredRows(values=values, log_offset=log_offset)
             finally:
                 database.close()
@@ -152,12 +163,32 @@ def _chunks(values: Frames) -> Iterator[Frames]:
         )
 
 
-def _values_of(database: Any, once: Any) -> Iterator[Frames]:
+def _frames_function(table: TableInfo) -> Callable[[Sequence[bytes]], Frames]:
+    """What reads the values of a snapshot, by their layout.
+
+    Raises:
+        UnsupportedOperationError: The table has a layout that came later.
+    """
+    version = table.options.value_layout_version
+    known = {None: frames_of_values, 1: frames_of_values, 2: frames_of_tagged_values}
+    if version not in known:
+        raise UnsupportedOperationError(
+            f"The KV snapshots of {table.table_path} have the layout {version}, which this client "
+            "does not know.",
+            hint="Use a newer release, or read the state with strategy='scan_kv'.",
+            table=str(table.table_path),
+        )
+    return known[version]
+
+
+def _values_of(
+    database: Any, once: Any, frames: Callable[[Sequence[bytes]], Frames]
+) -> Iterator[Frames]:
     once.fill_cache(False)  # each block is read once, and RocksDB would keep 32 MB of them
     values = database.values(read_opt=once)
     try:
         while chunk := list(islice(values, VALUES_PER_CHUNK)):
-            yield frames_of_values(chunk)
+            yield frames(chunk)
     except CorruptDataError:
         raise
     except Exception as error:  # as above

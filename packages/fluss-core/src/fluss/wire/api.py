@@ -97,7 +97,8 @@ class ApiKey(IntEnum):
     LIST_OFFSETS = 1021, _TABLET, _PUBLIC, "ListOffsets"
     COMMIT_KV_SNAPSHOT = 1022, _COORDINATOR, _INTERNAL, None
     GET_LATEST_KV_SNAPSHOTS = 1023, _BOTH, _PUBLIC, "GetLatestKvSnapshots"
-    GET_KV_SNAPSHOT_METADATA = 1024, _BOTH, _PUBLIC, "GetKvSnapshotMetadata"
+    # Since version 1 the client reads values with a tag, as tables with a TTL of rows have them.
+    GET_KV_SNAPSHOT_METADATA = 1024, _BOTH, _PUBLIC, "GetKvSnapshotMetadata", 1
     GET_FILESYSTEM_SECURITY_TOKEN = 1025, _BOTH, _PUBLIC, "GetFileSystemSecurityToken"
     INIT_WRITER = 1026, _TABLET, _PUBLIC, "InitWriter"
     COMMIT_REMOTE_LOG_MANIFEST = 1027, _COORDINATOR, _INTERNAL, None

@@ -26,7 +26,7 @@ from fluss_server.server_errors import request_error, with_code
 _SET, _DELETE = range(2)  # of PbAlterConfig.op_type
 _LAST: Final = 0
 
-# The options that 0.9.1 and main can alter; the others are fixed when the table is created.
+# The options that Fluss 1.0 can alter and this server knows; the others are fixed at creation.
 _ALTERABLE: Final = frozenset(
     option.key
     for option in (
@@ -35,6 +35,8 @@ _ALTERABLE: Final = frozenset(
         TableOptions.tiered_local_segments,
         TableOptions.statistics_columns_text,
         TableOptions.standby_replica,
+        TableOptions.datalake_database_name,
+        TableOptions.datalake_table_name,
         TableOptions.auto_partition_enabled,
         TableOptions.auto_partition_retention,
         TableOptions.auto_partition_precreate,

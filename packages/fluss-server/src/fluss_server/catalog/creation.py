@@ -22,6 +22,7 @@ BUCKETS_MAX: Final = 128_000  # max.bucket.num
 PARTITIONS_MAX: Final = 1_000  # max.partition.num
 DEFAULT_BUCKETS: Final = 1  # default.bucket.number
 KV_FORMAT_VERSION: Final = "2"
+TAGGED_VALUES: Final = "2"  # the layout of values of a table with a TTL of rows
 
 _UNSUPPORTED: Final = frozenset({AggFunctionType.RBM32, AggFunctionType.RBM64})
 
@@ -58,6 +59,8 @@ def with_defaults(
         if _has_merge_engine(options):
             default(TableOptions.delete_behavior.key, "IGNORE")
         default(TableOptions.kv_format_version.key, KV_FORMAT_VERSION)
+    if TableOptions.row_ttl_ms.key in requested.properties:
+        default(TableOptions.value_layout_version.key, TAGGED_VALUES)
     count = requested.bucket_count if requested.bucket_count is not None else default_buckets
     properties = {**requested.properties, **added}
     return with_properties(requested, properties=properties).with_bucket_count(count)
@@ -91,6 +94,11 @@ def check_table(table: TableDescriptor) -> None:
     """
     _check_buckets(table)
     _check_time_key(table)
+    if TableOptions.row_ttl_ms.key in table.properties and not table.has_primary_key:
+        raise request_error(
+            ErrorCode.INVALID_TABLE_EXCEPTION,
+            f"{TableOptions.row_ttl_ms.key!r} is for tables with a primary key.",
+        )
     try:
         check_new_table(table, known_options_only=True)
     except InvalidNameError as error:

@@ -21,6 +21,7 @@ from fluss.records.log.log_records import read_log_records
 from fluss.rows.buffers.columns import RowBytes
 from fluss_server.kv.key_codec import KeyCodec
 from fluss_server.kv.kv_store import KvStore, StoreState
+from fluss_server.kv.row_ttl import RowTtl
 from fluss_server.kv.stored_row_codec import StoredRowCodec, schema_prefix
 from fluss_server.server_errors import request_error
 
@@ -43,7 +44,12 @@ class ReplayedLog(Protocol):
 
 
 def replay(
-    store: KvStore, log: ReplayedLog, rows: StoredRowCodec, keys: KeyCodec, options: TableOptions
+    store: KvStore,
+    log: ReplayedLog,
+    rows: StoredRowCodec,
+    keys: KeyCodec,
+    options: TableOptions,
+    ttl: RowTtl | None = None,
 ) -> None:
     """Apply to the store every change it does not have.
 
@@ -64,6 +70,8 @@ def replay(
     for batch in log.iter_batches(applied):
         if batch.record_count:
             added, changed = _changes(batch, rows, keys, options)
+            if ttl is not None:
+                changed = ttl.tagged(changed, commit_ms=batch.header.commit_timestamp)
             changes.update(changed)
             row_count += added
         applied = batch.next_offset

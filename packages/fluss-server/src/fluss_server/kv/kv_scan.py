@@ -23,14 +23,18 @@ def value_batch_of(rows: Sequence[bytes]) -> Sequence[ByteSource]:
 class KvScan:
     """The rows of one moment in pages; used by one thread at a time."""
 
-    def __init__(self, snapshot: StoreSnapshot, *, log_offset: int, limit: int | None) -> None:
+    def __init__(
+        self, snapshot: StoreSnapshot, *, log_offset: int, limit: int | None, tag_bytes: int = 0
+    ) -> None:
         """Begin a scan.
 
         Args:
             snapshot: The rows.
             log_offset: The changelog's end offset at that moment.
             limit: How many rows to return; None for all.
+            tag_bytes: How many bytes come before each row in the store.
         """
+        self._tag_bytes = tag_bytes
         self.log_offset = log_offset
         self._rows = snapshot.from_key(b"")
         self._left = limit
@@ -56,4 +60,4 @@ class KvScan:
                 return None
             self._left -= 1
         found = next(self._rows, None)
-        return None if found is None else found[1]
+        return None if found is None else found[1][self._tag_bytes :]

@@ -9,6 +9,7 @@ waits.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Final, Self
 
@@ -26,6 +27,7 @@ from fluss_server.kv.kv_scan import KvScan, value_batch_of
 from fluss_server.kv.kv_store import KvStore, StoreState
 from fluss_server.kv.merge_engines import KeepNew, delete_behavior, row_merger
 from fluss_server.kv.pending_changes import PendingChanges, rows_in_order
+from fluss_server.kv.row_ttl import TAG_BYTES, RowTtl
 from fluss_server.kv.stored_row_codec import StoredRowCodec
 from fluss_server.put_request import OVERWRITE, KvTable, PutOptions
 from fluss_server.server_errors import request_error
@@ -38,6 +40,8 @@ if TYPE_CHECKING:
 # Limits of the pending changes, which are in memory and replayed from the changelog after a crash.
 PENDING_BYTES_MAX: Final = 24 * 1024 * 1024
 PENDING_MS_MAX: Final = 10_000
+# How many rows `expire` looks at in one call: about a tenth of a second.
+ROWS_LOOKED_AT_MAX: Final = 100_000
 
 
 class KvTablet:
@@ -55,6 +59,7 @@ class KvTablet:
         self._unsynced_since_ms: int | None = None
         self._row_count = store.state.row_count
         self._numbers: NumberSequence | None = None
+        self._expired_to = b""  # the key from which `expire` goes on
         self.change_table(table)
 
     @classmethod
@@ -82,7 +87,14 @@ class KvTablet:
         store = KvStore(directory, identity)
         try:
             rows = StoredRowCodec(table.schemas, table.info.options.kv_format)
-            replay(store, log, rows, KeyCodec(table.info, table.partition_name), table.info.options)
+            replay(
+                store,
+                log,
+                rows,
+                KeyCodec(table.info, table.partition_name),
+                table.info.options,
+                RowTtl.of(table.info.options, rows),
+            )
         except BaseException:
             store.close()
             raise
@@ -92,6 +104,8 @@ class KvTablet:
         """Use the table's new schema or options from now on."""
         self._options = table.info.options
         self._rows = StoredRowCodec(table.schemas, self._options.kv_format)
+        self._ttl = RowTtl.of(self._options, self._rows)
+        self._tag_bytes = 0 if self._ttl is None else TAG_BYTES
         self._keys = KeyCodec(table.info, table.partition_name)
         self._writer = ChangelogWriter(self._rows, self._options)
         if self._numbers is None:
@@ -188,7 +202,10 @@ class KvTablet:
     def _append(self, changes: Changes, writer_id: int, batch_sequence: int, now_ms: int) -> int:
         batch = self._writer.batch(changes, writer_id=writer_id, batch_sequence=batch_sequence)
         appended = self._log.append_changes(batch, now_ms=now_ms)
-        self._pending.add(changes.after)
+        after = changes.after
+        if self._ttl is not None:
+            after = self._ttl.tagged(after, commit_ms=appended.commit_timestamp)
+        self._pending.add(after)
         self._has_pending = True
         if self._unsynced_since_ms is None:
             self._unsynced_since_ms = now_ms
@@ -219,7 +236,9 @@ class KvTablet:
             stored = self._store.get([keys[each] for each in missing])
             for position, row in zip(missing, stored, strict=True):
                 found[position] = row
-        return found
+        if not self._tag_bytes:
+            return found
+        return [None if value is None else value[self._tag_bytes :] for value in found]
 
     def prefix_lookup(self, prefixes: Sequence[bytes]) -> list[list[bytes]]:
         """Return for each prefix the stored rows of all keys with it, in key order."""
@@ -233,9 +252,23 @@ class KvTablet:
     def open_scan(self, *, limit: int | None) -> KvScan:
         """Open a scan of all rows of this moment; writes may continue while it is read."""
         self._write_pending()
-        return KvScan(self._store.snapshot(), log_offset=self._log.end_offset, limit=limit)
+        return KvScan(
+            self._store.snapshot(),
+            log_offset=self._log.end_offset,
+            limit=limit,
+            tag_bytes=self._tag_bytes,
+        )
 
     def _present(self, keys: Sequence[bytes]) -> dict[bytes, bytes | None]:
+        stored = self._stored(keys)
+        if not self._tag_bytes:
+            return stored
+        return {
+            key: None if value is None else value[self._tag_bytes :]
+            for key, value in stored.items()
+        }
+
+    def _stored(self, keys: Sequence[bytes]) -> dict[bytes, bytes | None]:
         unknown = self._pending.unknown(keys)
         stored = dict(zip(unknown, self._store.get(unknown), strict=True))
         if len(stored) == len(keys):
@@ -252,7 +285,37 @@ class KvTablet:
         return found
 
     def _from_key(self, start: bytes) -> Iterator[tuple[bytes, bytes]]:
-        return rows_in_order(self._pending.from_key(start), self._store.from_key(start))
+        found = rows_in_order(self._pending.from_key(start), self._store.from_key(start))
+        if not self._tag_bytes:
+            return found
+        return ((key, value[self._tag_bytes :]) for key, value in found)
+
+    # --- the time to live -----------------------------------------------------------------------
+
+    def expire(self, *, now_ms: int) -> int:
+        """Remove rows whose time to live is over, without a change in the changelog.
+
+        Looks at a part of the rows, and at the next part in the next call, so that other requests
+        for the bucket wait for a moment only.
+
+        Returns:
+            How many rows were removed.
+        """
+        if self._ttl is None:
+            return 0
+        self._write_pending()
+        looked_at = list(islice(self._store.from_key(self._expired_to), ROWS_LOOKED_AT_MAX))
+        is_end = len(looked_at) < ROWS_LOOKED_AT_MAX
+        self._expired_to = b"" if is_end else looked_at[-1][0] + b"\x00"
+        gone = [key for key, value in looked_at if self._ttl.has_expired(value, now_ms=now_ms)]
+        if gone:
+            self._row_count -= len(gone)
+            applied = self._store.state.applied_offset
+            state = StoreState(applied_offset=applied, row_count=self._row_count)
+            self._store.write(dict.fromkeys(gone), state)
+            if self._unsynced_since_ms is None:
+                self._unsynced_since_ms = now_ms
+        return len(gone)
 
     # --- the store ------------------------------------------------------------------------------
 

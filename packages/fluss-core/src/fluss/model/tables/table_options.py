@@ -144,6 +144,25 @@ class TableOptions(OptionSet):
         "How keys are encoded where a lake is set; the server sets it for new tables.",
         high=2,
     )
+    row_ttl_ms = duration(
+        "table.kv.ttl",
+        None,
+        "How long a row of a primary key table is kept after its time; for ever where not set.",
+        unit_required=True,
+        since=SINCE_1_0,
+    )
+    row_ttl_column = words(
+        "table.kv.ttl.time-column",
+        None,
+        "The column with the time of a row for `table.kv.ttl`; when it was written, where not set.",
+        since=SINCE_1_0,
+    )
+    value_layout_version = whole(
+        "table.kv.value-layout-version",
+        None,
+        "How KV snapshots hold values: 2 with the time of the row; the server sets it.",
+        since=SINCE_1_0,
+    )
     standby_replica = flag(
         "table.kv.standby-replica.enabled",
         None,
@@ -229,6 +248,18 @@ class TableOptions(OptionSet):
         member(DataLakeFormat),
         "The lake that keys and buckets are encoded for, even while it is not enabled.",
     )
+    datalake_database_name = words(
+        "table.datalake.database-name",
+        None,
+        "The database of the table in the lake (Paimon); that of the table where not set.",
+        since=SINCE_1_0,
+    )
+    datalake_table_name = words(
+        "table.datalake.table-name",
+        None,
+        "The name of the table in the lake (Paimon); its own where not set.",
+        since=SINCE_1_0,
+    )
     datalake_freshness_ms = duration(
         "table.datalake.freshness", 180_000, "How far the lake may lag behind.", unit_required=True
     )
@@ -267,6 +298,11 @@ class TableOptions(OptionSet):
         if self.delete_behavior is not None:
             return self.delete_behavior
         return DeleteBehavior.ALLOW if self.merge_engine is None else DeleteBehavior.IGNORE
+
+    @property
+    def has_row_ttl(self) -> bool:
+        """Whether rows expire: they are removed without a delete in the changelog."""
+        return self.row_ttl_ms is not None
 
     def statistics_columns(self, names: tuple[str, ...]) -> tuple[str, ...]:
         """Return the columns for which writers collect statistics, in the table's order.

@@ -17,6 +17,7 @@ from fluss.model.tables.descriptor import TableDescriptor
 from fluss.model.tables.table_options import (
     PREFIX,
     ChangelogImage,
+    DataLakeFormat,
     DeleteBehavior,
     KvFormat,
     LogFormat,
@@ -26,6 +27,8 @@ from fluss.model.tables.table_options import (
 from fluss.model.types.data_type import BigIntType, IntType, TimestampFamily
 
 _VERSION_TYPES = (IntType, BigIntType, TimestampFamily)
+_TTL_TYPES = (BigIntType, TimestampFamily)
+_TTL_MS_MAX = 2**63 - 1
 
 
 def check_new_table(descriptor: TableDescriptor, *, known_options_only: bool = False) -> None:
@@ -47,6 +50,8 @@ def check_new_table(descriptor: TableDescriptor, *, known_options_only: bool = F
     _check_formats(options, has_primary_key=descriptor.has_primary_key)
     _check_merge_engine(options, descriptor.schema)
     _check_deletes(options, has_primary_key=descriptor.has_primary_key)
+    _check_row_ttl(options, descriptor.schema)
+    _check_lake_names(options)
     _check_statistics(options, descriptor.schema)
     _check_auto_partition(options, descriptor.partition_keys)
 
@@ -132,6 +137,50 @@ def _check_deletes(options: TableOptions, *, has_primary_key: bool) -> None:
         raise InvalidSchemaError(
             f"The merge engine {engine} cannot delete rows.",
             hint=f"set {TableOptions.delete_behavior.key!r} to ignore or disable",
+        )
+
+
+def _check_row_ttl(options: TableOptions, schema: Schema) -> None:
+    ttl_ms, layout = options.row_ttl_ms, options.value_layout_version
+    key, column_key = TableOptions.row_ttl_ms.key, TableOptions.row_ttl_column.key
+    layout_key = TableOptions.value_layout_version.key
+    if layout not in {None, 1, 2} or (layout is not None and (layout == 2) != (ttl_ms is not None)):  # noqa: PLR2004 - the layout with times
+        raise InvalidSchemaError(
+            f"{layout_key!r} is {layout}; it is 2 for tables with {key!r}, and 1 for others.",
+            hint=f"leave {layout_key!r} out: the server sets it",
+        )
+    if ttl_ms is None:
+        if options.row_ttl_column is not None:
+            raise InvalidSchemaError(
+                f"{column_key!r} is set, and {key!r} is not.",
+                hint=f"set {key!r} to how long rows are kept, for example '7d'",
+            )
+        return
+    if not schema.has_primary_key:
+        raise InvalidSchemaError(
+            f"{key!r} is for tables with a primary key.",
+            hint="table.log.ttl is how long the rows of a log are kept",
+        )
+    if not 1 <= ttl_ms <= _TTL_MS_MAX:
+        raise InvalidSchemaError(
+            f"{key!r} is {ttl_ms} ms, which is less than 1 ms or exceeds 2^63 - 1 ms."
+        )
+    name = options.row_ttl_column
+    if name is not None and not isinstance(schema.column(name).data_type, _TTL_TYPES):
+        raise InvalidSchemaError(
+            f"The time column {name!r} is {schema.column(name).data_type}; "
+            "it has to be BIGINT (milliseconds since 1970), TIMESTAMP or TIMESTAMP_LTZ.",
+            column=name,
+        )
+
+
+def _check_lake_names(options: TableOptions) -> None:
+    named = options.datalake_database_name or options.datalake_table_name
+    if named is not None and options.datalake_format is not DataLakeFormat.PAIMON:
+        raise InvalidSchemaError(
+            f"{TableOptions.datalake_database_name.key!r} and "
+            f"{TableOptions.datalake_table_name.key!r} are for tables in a lake of Paimon.",
+            hint=f"leave them out, or set {TableOptions.datalake_format.key!r} to paimon",
         )
 
 

@@ -29,6 +29,7 @@ from fluss.rows.buffers.columns import Int64Array, RowBytes
 
 MAGIC: Final = 0
 SCHEMA_ID_BYTES: Final = 2
+TAG_BYTES: Final = 8
 
 _HEADER = struct.Struct("<ibi")
 _LENGTH_END: Final = 4
@@ -86,6 +87,25 @@ def frames_of_values(values: Sequence[ByteSource]) -> Frames:
         raise corrupt_batch("value", at=0, why=f"value {index} has only {lengths[index]} bytes")
     data = np.frombuffer(b"".join(values), dtype=np.uint8)
     return Frames(data=data, starts=ends - lengths, ends=ends)
+
+
+def frames_of_tagged_values(values: Sequence[ByteSource]) -> Frames:
+    """Return the frames of values with a tag, as KV snapshots of layout 2 hold them.
+
+    The tag is the time of the row in 8 bytes, big endian, before the schema id (Java:
+    `KvValueLayout`). It says when the row expires, which is the servers' business.
+
+    Raises:
+        CorruptBatchError: One is too short for a tag and a schema id.
+    """
+    whole = frames_of_values(values)
+    starts = whole.starts + TAG_BYTES
+    short = np.flatnonzero(whole.ends - starts < SCHEMA_ID_BYTES)
+    if len(short):
+        index = int(short[0])
+        why = f"value {index} has only {int(whole.ends[index] - whole.starts[index])} bytes"
+        raise corrupt_batch("tagged value", at=0, why=why)
+    return Frames(data=whole.data, starts=starts, ends=whole.ends)
 
 
 def frames_of_ranges(data: ByteSource, starts: Int64Array, ends: Int64Array) -> Frames:
