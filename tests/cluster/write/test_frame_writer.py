@@ -474,7 +474,7 @@ def test_a_frame_is_cast_and_divided_once_and_compiles_nothing(frames, monkeypat
         (frame_checks, "to_wire_batch"),
         (writer_cores, "to_wire_batch"),
         (wire_rows, "partition_codes"),
-        (RowReader, "_compiled"),
+        (RowReader, "compiled"),
     ]:
         counted(module, name)
     for _ in range(10):

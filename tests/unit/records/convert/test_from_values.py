@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from itertools import chain
 from random import Random
 
 import pyarrow as pa
@@ -21,7 +22,7 @@ def layout_of(types):
 
 
 def there_and_back(types, rows):
-    batch = batch_from_values(rows, layout_of(types))
+    batch = batch_from_values(list(chain.from_iterable(rows)), layout_of(types))
     batch.validate(full=True)
     return rows_in(to_columns(batch, types), length=len(rows))
 

@@ -93,6 +93,9 @@ class AppendWriter(_Writer[AppendCore]):
         Raises:
             InvalidValueError: A value does not fit its column; nothing was taken.
         """
+        if type(self) is AppendWriter:
+            # From now on the instance calls the core's function itself: that saves 130 ns per row.
+            object.__setattr__(self, "append", self._core.taker)
         return self._core.append(row)
 
     append_arrow_batch = _Writer.write_arrow_batch
@@ -111,6 +114,9 @@ class UpsertWriter(_Writer[UpsertCore]):
         Raises:
             InvalidValueError: A value does not fit its column; nothing was taken.
         """
+        if type(self) is UpsertWriter:
+            # As in `AppendWriter.append`.
+            object.__setattr__(self, "upsert", self._core.taker)
         return self._core.upsert(row)
 
     def delete(self, pk: Row) -> WriteResultHandle:
@@ -214,6 +220,8 @@ class TableUpsert:
         return self._writer().flush()
 
     def _writer(self) -> UpsertWriter:
+        if self._own is not None:
+            return self._own
         with self._lock:
             if self._own is None:
                 self._own = self.create_writer()

@@ -4,37 +4,30 @@ A row is a mapping by column name, or a sequence by position. Values are convert
 taken, so an error concerns that row, and nothing of it was queued. Frames are cast column by column
 instead (`records.convert.cast`).
 
-Appending a row takes about a microsecond, and loops over columns would double that. So one function
-is compiled per writer, as `collections.namedtuple` does, with the loop unrolled. Its source is made
-of the types alone: no name and no value of a user gets into it. A value of the plain type passes
-immediately; all others go to the column's converter (`model.values.conversion`), which accepts or
-refuses them. Rows that are not a plain dict, list or tuple of the right length are brought into
-order first.
+Appending a row takes less than a microsecond, and loops over columns would double that. So one
+function is compiled per writer, as `collections.namedtuple` does, with the loop unrolled
+(`write.value_source` has the lines for each value). Rows that are not a plain dict, list or tuple
+of the right length are brought into order first. A writer that knows what it does with the values
+of a row gives the lines for that, so that they do not cross from one function to another.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from datetime import UTC, datetime
 from operator import itemgetter
 from typing import Any, Self
 
 from fluss.errors import InvalidValueError
 from fluss.model.did_you_mean import did_you_mean
 from fluss.model.tables.table_info import TableInfo
-from fluss.model.types import data_type as t
 from fluss.model.types.data_type import DataType
-from fluss.model.types.type_facts import ArrowLayout
-from fluss.model.values.conversion import to_physical
 from fluss.model.values.limits import NO_LIMITS, ValueLimits
 from fluss.write.caller_rows import row_text
+from fluss.write.value_source import ValueSource, indented
 
 # Takes a row; returns the physical values of all columns of the table, and their approximate size:
 # it decides when a batch is full, not what is too large, so that texts count by their characters.
 RowFunction = Callable[[Any], tuple[tuple[Any, ...], int]]
-
-_OFFSET_WIDTH = 4
-_NESTED_WIDTH = 8
 
 
 class RowReader:
@@ -100,46 +93,66 @@ class RowReader:
 
     def _read_first(self, row: Any) -> tuple[tuple[Any, ...], int]:
         """Read the first row. The function is compiled here: a writer of frames never needs it."""
-        self.read = self._compiled()
-        return self.read(row)
+        read: RowFunction = self.compiled(("return values, size",), {})
+        self.read = read
+        return read(row)
 
-    def _compiled(self) -> RowFunction:
+    def compiled(
+        self,
+        then: Sequence[str],
+        names: Mapping[str, Any],
+        refused: Sequence[str] = ("raise",),
+    ) -> Callable[[Any], Any]:
+        """Compile a function of a row.
+
+        Args:
+            then: The lines after the row was read, which find its `values` and its `size`.
+            names: The further names that the lines use.
+            refused: The lines that raise `error`, the refusal of a row.
+        """
+        source = ValueSource(self._limits)
         count = len(self._types)
-        values = [f"v{index}" for index in range(count)]
-        names: dict[str, Any] = {
-            "pick": itemgetter(*self._names),
-            "by_name": self._by_name,
-            "otherwise": self._otherwise,
-            "nested": _nested_size,
-            "datetime": datetime,
-            "utc": UTC,
-            "epoch": datetime(1970, 1, 1),  # noqa: DTZ001 - times without a zone are subtracted from it
-            "epoch_utc": datetime(1970, 1, 1, tzinfo=UTC),
-        }
-        for index, (name, data_type) in enumerate(zip(self._names, self._types, strict=True)):
-            names[f"c{index}"] = to_physical(data_type, name, limits=self._limits)
-        whole = ["None"] * self._width
-        for position, value in zip(self._positions, values, strict=True):
-            whole[position] = value
-        given = f"{', '.join(values)}," if count > 1 else "v0"  # as itemgetter gives them
+        values = "".join(f"v{index}, " for index in range(count))
         lines = [
             "def read(row):",
             "    kind = type(row)",
-            f"    if kind is dict and len(row) == {count}:",
-            "        try:",
-            f"            {given} = pick(row)",
-            "        except KeyError:",
-            f"            {', '.join(values)}, = by_name(row)",
-            f"    elif (kind is tuple or kind is list) and len(row) == {count}:",
-            f"        {', '.join(values)}, = row",
-            "    else:",
-            f"        {', '.join(values)}, = otherwise(row)",
-            *(f"    {line}" for pair in enumerate(self._types) for line in _conversion(*pair)),
-            f"    return ({', '.join(whole)},), {' + '.join(_sizes(self._types))}",
+            "    try:",
+            f"        if kind is dict and len(row) == {count}:",
+            "            try:",
+            # `itemgetter` returns a tuple, or the value itself where there is one column.
+            f"                {values if count > 1 else 'v0'} = pick(row)",
+            "            except KeyError:",
+            f"                {values} = by_name(row)",
+            f"        elif (kind is tuple or kind is list) and len(row) == {count}:",
+            f"            {values} = row",
+            "        else:",
+            f"            {values} = otherwise(row)",
+            f"        size = {sum(each.row_width for each in self._types)}",
         ]
-        exec("\n".join(lines), names)  # noqa: S102 - made of numbers and names of this file only
-        made: RowFunction = names["read"]
+        for index, (name, data_type) in enumerate(zip(self._names, self._types, strict=True)):
+            lines += indented(source.conversion(f"v{index}", data_type, name), depth=2)
+        lines += [
+            "    except InvalidValueError as error:",
+            *indented(refused, depth=2),
+            f"    values = ({self._whole()},)",
+            *indented(then),
+        ]
+        known = source.names | {
+            "InvalidValueError": InvalidValueError,
+            "pick": itemgetter(*self._names),
+            "by_name": self._by_name,
+            "otherwise": self._otherwise,
+        }
+        known |= names
+        exec("\n".join(lines), known)  # noqa: S102 - made of numbers and names of this package only
+        made: Callable[[Any], Any] = known["read"]
         return made
+
+    def _whole(self) -> str:
+        whole = ["None"] * self._width
+        for number, position in enumerate(self._positions):
+            whole[position] = f"v{number}"
+        return ", ".join(whole)
 
     def _otherwise(self, row: Any) -> Sequence[Any]:
         if isinstance(row, Mapping):
@@ -170,52 +183,3 @@ class RowReader:
             )
         # A column that is not there is NULL; the converter of a NOT NULL column refuses that.
         return [row.get(name) for name in self._names]
-
-
-def _sizes(types: Sequence[DataType]) -> list[str]:
-    """The terms of the size of a row."""
-    sizes = [str(sum(each.row_width for each in types))]
-    for index, data_type in enumerate(types):
-        value = f"v{index}"
-        if data_type.layout is ArrowLayout.VARIABLE:
-            sizes.append(f"(0 if {value} is None else len({value}))")
-        elif data_type.is_nested:
-            sizes.append(f"nested({value})")
-    return sizes
-
-
-def _conversion(index: int, data_type: DataType) -> list[str]:
-    """The lines that convert a value; a value that passes immediately is not converted."""
-    v, convert = f"v{index}", f"v{index} = c{index}(v{index})"
-    match data_type:
-        case t.BooleanType():
-            return [f"if {v} is not True and {v} is not False: {convert}"]
-        case t.IntegerFamily():
-            limit = 1 << data_type.bits - 1
-            return [f"if type({v}) is not int or not {-limit} <= {v} < {limit}: {convert}"]
-        case t.DoubleType():
-            return [f"if type({v}) is not float: {convert}"]
-        case t.StringType():
-            return [f"if type({v}) is not str or not {v}.isascii(): {convert}"]
-        case t.BytesType():
-            return [f"if type({v}) is not bytes: {convert}"]
-        case t.TimestampFamily(unit="us"):
-            zone, epoch = (
-                ("None", "epoch") if data_type.arrow_zone is None else ("utc", "epoch_utc")
-            )
-            return [
-                f"if type({v}) is datetime and {v}.tzinfo is {zone}:",
-                f"    delta = {v} - {epoch}",
-                f"    {v} = (delta.days * 86400 + delta.seconds) * 1000000 + delta.microseconds",
-                f"else: {convert}",
-            ]
-        case _:
-            return [convert]  # right for every type; the others are there for speed
-
-
-def _nested_size(value: Any) -> int:
-    if isinstance(value, str | bytes):
-        return len(value) + _OFFSET_WIDTH
-    if isinstance(value, list | tuple):
-        return sum(map(_nested_size, value)) + _OFFSET_WIDTH
-    return _NESTED_WIDTH

@@ -59,20 +59,26 @@ class Chunk:
 
 
 class WriteResultHandle:
-    """The result of rows that were taken. It may be ignored, or awaited more than once.
+    """The result of rows that were taken. It may be ignored, or awaited more than once."""
 
-    Args:
-        chunk: The chunk of the rows.
-        first: The place of the first row in it.
-        stop: One past the place of the last row.
-    """
+    # There is one for each appended row, and `write.row_taker` makes it without `__init__`
+    # (measured: 35 instead of 75 ns).
+    __slots__ = ("_chunk", "_first")
+    _chunk: Chunk
+    _first: int
 
-    __slots__ = ("_chunk", "_first", "_stop")
+    @classmethod
+    def of_row(cls, chunk: Chunk, place: int) -> WriteResultHandle:
+        """The handle of one row, at its place in its chunk."""
+        made = WriteResultHandle()
+        made._chunk = chunk
+        made._first = place
+        return made
 
-    def __init__(self, chunk: Chunk, first: int, stop: int) -> None:
-        self._chunk = chunk
-        self._first = first
-        self._stop = stop
+    @property
+    def _stop(self) -> int:
+        """One past the place of the last row."""
+        return self._first + 1
 
     @property
     def done(self) -> bool:
@@ -122,6 +128,27 @@ class WriteResultHandle:
                     countdown.completed(batch)
                 else:
                     batch.waiters.append(countdown.completed)
+
+
+class FrameResult(WriteResultHandle):
+    """The handle of rows that follow each other in one chunk.
+
+    Args:
+        chunk: The chunk of the rows.
+        first: The place of the first row in it.
+        stop: One past the place of the last row.
+    """
+
+    __slots__ = ("_end",)
+
+    def __init__(self, chunk: Chunk, first: int, stop: int) -> None:
+        self._chunk = chunk
+        self._first = first
+        self._end = stop
+
+    @property
+    def _stop(self) -> int:
+        return self._end
 
 
 class JoinedResult(WriteResultHandle):

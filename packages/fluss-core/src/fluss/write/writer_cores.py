@@ -9,7 +9,8 @@ coroutines run on the engine's loop.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
+from functools import cached_property
 from typing import Any, TypeAlias
 
 import pyarrow as pa
@@ -21,9 +22,10 @@ from fluss.rows.buffers.columns import BoolArray
 from fluss.write.caller_rows import rows_counted
 from fluss.write.change_frames import without_columns
 from fluss.write.row_function import RowReader
+from fluss.write.row_taker import row_taker
 from fluss.write.sender import Sender
 from fluss.write.wire_rows import WireRows
-from fluss.write.write_buffer import WriteBuffer
+from fluss.write.write_buffer import Values, WriteBuffer
 from fluss.write.write_encoding import KvTarget, LogTarget, Target
 from fluss.write.write_result import EmptyWriteResult, JoinedResult, WriteResultHandle
 from fluss.write.write_targets import check_deletes, whole_layout
@@ -35,7 +37,6 @@ class WireWriter(WriteBuffer):
     def __init__(self, sender: Sender, target: Target, *, keeper: object = None) -> None:
         super().__init__(sender, target, keeper=keeper)
         self.table = target.table
-        self.rows_taken = 0
         self._layout = target.layout
 
     def take_rows(self, batches: Sequence[WireRows], *, deletes: bool = False) -> WriteResultHandle:
@@ -47,7 +48,6 @@ class WireWriter(WriteBuffer):
             if row_count:
                 with rows_counted(first=first):
                     results += self.add_frame(self._widened(rows), deletes=deletes)
-                self.rows_taken += row_count
                 first += row_count
         if not results:
             return EmptyWriteResult(self)
@@ -64,7 +64,6 @@ class WireWriter(WriteBuffer):
         """
         if rows.batch.num_rows:
             self.add_changes(self._widened(rows), deletes)
-            self.rows_taken += rows.batch.num_rows
 
     def _widened(self, rows: WireRows) -> WireRows:
         layout, batch = self._layout, rows.batch
@@ -97,7 +96,7 @@ class RowWriter(WireWriter):
         self._key_reader: RowReader
         self._row_layout = self._layout  # the columns of a frame
 
-    def take(self, row: Any, *, deletes: bool = False) -> WriteResultHandle:
+    def take(self, row: Any) -> WriteResultHandle:
         """Take one row: a dict by column name, a list or tuple by position.
 
         Raises:
@@ -105,15 +104,25 @@ class RowWriter(WireWriter):
             LimitExceededError: The row, or what is in flight already, is too large.
             ClosedError: The writer or the connection has been closed.
         """
-        # The hot path of all rows: a microsecond or two, so nothing is done that can be spared.
+        return self.taker(row)
+
+    @cached_property
+    def taker(self) -> Callable[[Any], WriteResultHandle]:
+        """The function behind `take`, made on first use: writers of frames never need it."""
+        return row_taker(self._row_reader, self, large_row_bytes=self._large_row_bytes)
+
+    def take_plainly(self, row: Any, *, deletes: bool = False) -> WriteResultHandle:
+        """The same as `take`, step by step; or take the key of a row to delete."""
         try:
             values, size = (self._key_reader if deletes else self._row_reader).read(row)
         except InvalidValueError as error:
             raise error.with_context(row=self.rows_taken) from None
+        return self.take_values(values, size, deletes=deletes)
+
+    def take_values(self, values: Values, size: int, *, deletes: bool = False) -> WriteResultHandle:
+        """Take the physical values of one row, which take about `size` bytes."""
         add = self.add_row if size <= self._large_row_bytes else self.add_alone
-        result = add(values, size, deletes)
-        self.rows_taken += 1
-        return result
+        return add(values, size, deletes)
 
     def take_frame(self, frame: ArrowFrame) -> WriteResultHandle:
         """Take the rows of a frame; columns are matched by name and cast where that is safe.
@@ -159,7 +168,7 @@ class UpsertCore(RowWriter):
             UnsupportedOperationError: The table does not allow deletes.
         """
         check_deletes(self.table)
-        return self.take(key, deletes=True)
+        return self.take_plainly(key, deletes=True)
 
     def upsert_arrow(self, frame: ArrowFrame) -> WriteResultHandle:
         """Take the rows of a frame; see `upsert` and `AppendCore.append_arrow`."""

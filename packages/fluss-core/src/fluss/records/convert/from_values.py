@@ -9,6 +9,8 @@ are built from buffers: `pa.array` would be as fast, but imports pandas first (s
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from itertools import chain, repeat
+from operator import is_not
 from typing import Any, Final
 
 import numpy as np
@@ -22,34 +24,25 @@ from fluss.rows.buffers.columns import BoolArray
 
 _WORD: Final = 2**64
 _SIGN: Final = 2**63
-_BLOCK_ROWS: Final = 256
 
 
-def batch_from_values(rows: Sequence[Sequence[Any]], layout: BatchLayout) -> pa.RecordBatch:
+def batch_from_values(values: Sequence[Any], layout: BatchLayout) -> pa.RecordBatch:
     """Make a batch of rows.
 
     Args:
-        rows: At least one row, each with one physical value per column of the layout.
+        values: The physical values of at least one row, row after row. One list for all of them
+            takes less memory than a tuple per row, and cutting columns out of it takes a tenth of
+            the time (measured: 8 instead of 120 ns per row of six columns).
         layout: The columns.
     """
+    width = len(layout)
     arrays = [
-        array_from_values(values, data_type, field.type)
-        for values, data_type, field in zip(
-            _transposed(rows), layout.types, layout.wire_schema, strict=True
+        array_from_values(values[position::width], data_type, field.type)
+        for position, (data_type, field) in enumerate(
+            zip(layout.types, layout.wire_schema, strict=True)
         )
     ]
     return pa.RecordBatch.from_arrays(arrays, schema=layout.wire_schema)
-
-
-def _transposed(rows: Sequence[Sequence[Any]]) -> list[list[Any]]:
-    # Block by block: transposing all rows together would read all memory once per column (measured:
-    # 0.67 instead of 0.12 microseconds for each of 100 000 rows of six columns).
-    columns: list[list[Any]] = [[] for _ in rows[0]]
-    for start in range(0, len(rows), _BLOCK_ROWS):
-        block = zip(*rows[start : start + _BLOCK_ROWS], strict=True)
-        for column, part in zip(columns, block, strict=True):
-            column.extend(part)
-    return columns
 
 
 def array_from_values(
@@ -83,21 +76,30 @@ def _maker(data_type: DataType) -> Callable[[Sequence[Any], Any, Any], pa.Array]
 
 def _lists(values: Sequence[Any], data_type: ArrayType, arrow_type: pa.ListType) -> pa.Array:
     buffers = _list_buffers(values)
-    elements = [each for value in values if value is not None for each in value]
+    elements = list(chain.from_iterable(filter(None, values)))
     child = array_from_values(elements, data_type.element, arrow_type.value_type)
     return pa.Array.from_buffers(arrow_type, len(values), buffers, children=[child])
 
 
 def _numbers(values: Sequence[Any], data_type: DataType, arrow_type: pa.DataType) -> pa.Array:
     """Numbers, truths, and times, whose physical values are numbers."""
-    count, dtype = len(values), np.dtype(data_type.dtype)
-    if dtype.kind == "i":
-        try:
-            return _number_array(np.fromiter(values, dtype, count), arrow_type, None)
-        except TypeError:  # there is a NULL; checking for it beforehand would take as long again
-            pass
+    numbers = _unless_null(values, np.dtype(data_type.dtype))
+    if numbers is not None:
+        return _number_array(numbers, arrow_type, None)
     given, valid = _filled(values, 0)
-    return _number_array(np.fromiter(given, dtype, count), arrow_type, valid)
+    return _number_array(np.fromiter(given, data_type.dtype, len(values)), arrow_type, valid)
+
+
+def _unless_null(values: Sequence[Any], dtype: Any) -> Any:
+    """The numbers, or None if there may be a NULL; to look for one first would double the time."""
+    try:
+        if dtype.kind == "b":
+            return np.frombuffer(bytes(values), np.bool_)
+        numbers = np.fromiter(values, dtype, len(values))
+    except TypeError:
+        return None
+    # Numpy makes a NaN of None.
+    return None if dtype.kind == "f" and np.isnan(numbers).any() else numbers
 
 
 def _number_array(numbers: Any, arrow_type: pa.DataType, valid: BoolArray | None) -> pa.Array:
@@ -106,14 +108,16 @@ def _number_array(numbers: Any, arrow_type: pa.DataType, valid: BoolArray | None
 
 
 def _texts(values: Sequence[Any], data_type: DataType, arrow_type: pa.DataType) -> pa.Array:
+    given, valid = values, None
     try:
         joined = "".join(values)
     except TypeError:  # there is a NULL
-        joined = ""
-    if not joined.isascii() or not joined:
-        encoded = [None if each is None else each.encode() for each in values]
-        return _bytes(encoded, data_type, arrow_type)
-    return _spans(values, joined.encode(), None, data_type, arrow_type)
+        given, valid = _filled(values, "")
+        joined = "".join(given)
+    if joined.isascii():
+        return _spans(given, joined.encode(), valid, data_type, arrow_type)
+    encoded = [each.encode() for each in given]
+    return _spans(encoded, b"".join(encoded), valid, data_type, arrow_type)
 
 
 def _bytes(values: Sequence[Any], data_type: DataType, arrow_type: pa.DataType) -> pa.Array:
@@ -161,9 +165,10 @@ def _decimals(values: Sequence[Any], data_type: DecimalType, arrow_type: pa.Data
 
 def _maps(values: Sequence[Any], data_type: MapType, arrow_type: pa.MapType) -> pa.Array:
     buffers = _list_buffers(values)
-    pairs = [pair for value in values if value is not None for pair in value]
-    keys = array_from_values([key for key, _ in pairs], data_type.key, arrow_type.key_type)
-    items = array_from_values([item for _, item in pairs], data_type.value, arrow_type.item_type)
+    pairs = chain.from_iterable(filter(None, values))
+    flat = list(chain.from_iterable(pairs))
+    keys = array_from_values(flat[::2], data_type.key, arrow_type.key_type)
+    items = array_from_values(flat[1::2], data_type.value, arrow_type.item_type)
     entries = pa.StructArray.from_arrays(
         [keys, items], fields=[arrow_type.key_field, arrow_type.item_field]
     )
@@ -171,25 +176,26 @@ def _maps(values: Sequence[Any], data_type: MapType, arrow_type: pa.MapType) -> 
 
 
 def _rows(values: Sequence[Any], data_type: RowType, arrow_type: pa.StructType) -> pa.Array:
-    given, valid = _filled(values, (None,) * len(data_type.fields))
-    columns = zip(*given, strict=True) if given else [()] * len(data_type.fields)
+    width = len(data_type.fields)
+    given, valid = _filled(values, (None,) * width)
+    flat = list(chain.from_iterable(given))
     children = [
-        array_from_values(column, field.data_type, arrow_type.field(index).type)
-        for index, (column, field) in enumerate(zip(columns, data_type.fields, strict=True))
+        array_from_values(flat[index::width], field.data_type, arrow_type.field(index).type)
+        for index, field in enumerate(data_type.fields)
     ]
     return pa.Array.from_buffers(arrow_type, len(values), [_packed(valid)], children=children)
 
 
 def _list_buffers(values: Sequence[Any]) -> list[pa.Buffer | None]:
-    lengths = [0 if each is None else len(each) for each in values]
+    given, valid = _filled(values, ())
     offsets = np.zeros(len(values) + 1, dtype=np.int64)
-    np.cumsum(lengths, out=offsets[1:])
+    np.cumsum(np.fromiter(map(len, given), np.int64, len(values)), out=offsets[1:])
     if offsets[-1] >= _SIGN >> 32:
         raise LimitExceededError(
             f"The lists of a column hold {int(offsets[-1])} elements together, more than 2^31.",
             hint="Write fewer rows at a time.",
         )
-    return [_packed(_valid(values)), pa.py_buffer(offsets.astype(np.int32))]
+    return [_packed(valid), pa.py_buffer(offsets.astype(np.int32))]
 
 
 def _filled(values: Sequence[Any], nothing: Any) -> tuple[Sequence[Any], BoolArray | None]:
@@ -203,7 +209,7 @@ def _filled(values: Sequence[Any], nothing: Any) -> tuple[Sequence[Any], BoolArr
 def _valid(values: Sequence[Any]) -> BoolArray | None:
     if None not in values:
         return None
-    return np.array([each is not None for each in values], dtype=np.bool_)
+    return np.frombuffer(bytes(map(is_not, values, repeat(None))), np.bool_)
 
 
 def _packed(valid: BoolArray | None) -> pa.Buffer | None:
