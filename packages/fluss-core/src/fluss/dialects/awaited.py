@@ -19,6 +19,7 @@ from fluss.dialects.table_scan import TableScanBase
 from fluss.errors import FlussError
 from fluss.log.decode_pool import decode_while_fetching
 from fluss.net.engine_thread import Engine
+from fluss.net.handoff import ResultSink, as_awaitable
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -62,8 +63,18 @@ class LogScanner(LogScannerBase):
     def _polled(
         self, timeout_ms: int, give: Callable[[], R], *, batches: bool, method: str
     ) -> Awaitable[R]:
+        if not batches and self._has_enough_rows():
+            # Without crossing to the engine: measured, 20 instead of 105 µs for a poll of 500 rows.
+            # The rows are given on the caller's loop in both cases.
+            return as_awaitable(partial(self._answer_now, timeout_ms), lambda _: give())
         filling = self._fill(timeout_ms, batches=batches, method=method)
         return self._engine.submit_and_convert(filling, lambda _: give())
+
+    def _answer_now(self, timeout_ms: int, sink: ResultSink[None]) -> None:
+        """End a poll that needs to wait for nothing."""
+        checked_timeout(timeout_ms)
+        self._core.check_open()
+        sink.succeed(None)
 
     async def _fill(self, timeout_ms: int, *, batches: bool, method: str) -> None:
         """Fill the inbox with decoded rows; a cancelled poll leaves them to the next."""

@@ -108,6 +108,9 @@ class LogScannerBase:
     def _is_filled(self) -> bool:
         """Whether the inbox has enough rows for a poll already."""
         self._core.check_open()
+        return self._has_enough_rows()
+
+    def _has_enough_rows(self) -> bool:
         return not self._gives_batches and self._inbox.has_rows(self._records_per_poll_max)
 
     def _decode(self) -> None:
