@@ -17,6 +17,7 @@ from typing import Any
 import pyarrow as pa
 
 from benchmarks._peer_bench import Bench, Stopwatch, Taken, expect, median_of
+from benchmarks._peer_rows import SHAPES
 
 POLL_MS = 10_000
 SOONEST_S = 1e-6  # a row may arrive before its acknowledgement, and ratios need a positive time
@@ -96,7 +97,7 @@ async def poll_arrow(bench: Bench, *, table: str, rows: int) -> Taken:
 # --- rows -----------------------------------------------------------------------------------------
 
 
-async def poll(bench: Bench, *, table: str, rows: int, look: bool) -> Taken:
+async def poll(bench: Bench, *, table: str, rows: int, look: bool, column: str = "kind") -> Taken:
     """Poll records until enough have arrived; `look` at each row, or count them."""
     found_table = await bench.conn.get_table(bench.fluss.TablePath(bench.database, table))
     scanner = await found_table.new_scan().create_log_scanner()
@@ -108,28 +109,49 @@ async def poll(bench: Bench, *, table: str, rows: int, look: bool) -> Taken:
             found += records.count()
             if look:
                 for record in records:
-                    total += record.row["kind"]
+                    total += record.row[column]
     return watch.taken
 
 
-async def append_rows(bench: Bench, *, rows: int) -> Taken:
-    """Append dicts, then flush."""
-    data = bench.batches(rows, rows)[0].to_pylist()
-    table, path = await bench.log_table("ZSTD")
+async def append_rows(
+    bench: Bench, *, rows: int, shape: str = "plain", as_tuples: bool = False
+) -> Taken:
+    """Append dicts or tuples of a shape of `_peer_rows`, then flush."""
+    schema, data = SHAPES[shape]()
+    given: list[Any] = data(rows)
+    if as_tuples:
+        given = [tuple(row.values()) for row in given]
+    table, path = await bench.create(schema)
     writer = table.new_append().create_writer()
     with Stopwatch() as watch:
-        for row in data:
+        for row in given:
             writer.append(row)
         await writer.flush()
     await bench.admin.drop_table(path)
     return watch.taken
 
 
-async def upsert_rows(bench: Bench, *, rows: int) -> Taken:
-    """Upsert dicts with new keys, then flush."""
+async def fill_rows(bench: Bench, *, rows: int, shape: str) -> dict[str, str]:
+    """Create a table of a shape for the tasks that read."""
+    schema, data = SHAPES[shape]()
+    table, path = await bench.create(schema)
+    writer = table.new_append().create_writer()
+    for row in data(rows):
+        writer.append(row)
+    await writer.flush()
+    return {"table": path.table_name}
+
+
+async def upsert_rows(bench: Bench, *, rows: int, overwrites: bool = False) -> Taken:
+    """Upsert dicts with new keys, or with keys that are there, then flush."""
     data = [{"id": each, "name": f"user-{each:07d}", "score": each / 7} for each in range(rows)]
     table, path = await bench.create(KEYED, keys=["id"])
     writer = table.new_upsert().create_writer()
+    if overwrites:
+        for row in data:
+            writer.upsert(row)
+        await writer.flush()
+        data = [row | {"score": row["score"] + 1} for row in data]
     with Stopwatch() as watch:
         for row in data:
             writer.upsert(row)
@@ -271,7 +293,7 @@ TASKS: dict[str, Callable[..., Awaitable[dict[str, Any]]]] = {
     task.__name__: task
     for task in (
         write_arrow, fill, to_arrow, to_pandas, batch_reader, poll_arrow, poll, append_rows,
-        upsert_rows, ack, tail, fill_keyed, lookups, gathered, prefix_lookups, connects,
+        fill_rows, upsert_rows, ack, tail, fill_keyed, lookups, gathered, prefix_lookups, connects,
         drop_database,
     )
 }  # fmt: skip

@@ -28,7 +28,7 @@ from pathlib import Path
 from typing import IO, Any, cast
 
 from benchmarks._measure import Pairs, cluster, interleaved, print_table
-from benchmarks._peer_cases import KEYS, PEER_LOOKUPS, Case, cases_of
+from benchmarks._peer_cases import KEYS, PEER_LOOKUPS, WIDE_SHARE, Case, cases_of
 from benchmarks._peer_imports import import_lines
 from tools.peer import PeerUnavailableError, peer_environment, peer_python
 
@@ -129,7 +129,7 @@ def main(arguments: Sequence[str]) -> int:
         database = f"bench_{uuid.uuid4().hex[:8]}"
         ours, peer = _sides(stack, bootstrap=bootstrap, database=database)
         stack.callback(_drop_database, (ours, peer))
-        filled = _filled(peer or ours, rows=options.rows)
+        filled = _filled(peer or ours, options)
         for case in cases_of(options, filled):
             if not options.only or any(word in case.what for word in options.only):
                 print(f"  {case.what}: ", end="", file=sys.stderr, flush=True)
@@ -172,13 +172,15 @@ def _sides(stack: ExitStack, *, bootstrap: str, database: str) -> tuple[Side, Si
     return ours, peer
 
 
-def _filled(side: Side, *, rows: int) -> dict[str, str]:
+def _filled(side: Side, options: argparse.Namespace) -> dict[str, str]:
     """Fill the tables that both sides read; one side writes them."""
+    rows = options.rows
     found = {
         f"{codec} {batch_rows}": side.ask("fill", rows=rows, batch_rows=batch_rows, codec=codec)
         for codec in ("ZSTD", "NONE")
         for batch_rows in (100_000, 10_000)
     }
+    found["nested"] = side.ask("fill_rows", rows=options.row_count // WIDE_SHARE, shape="nested")
     keyed = side.ask("fill_keyed", rows=KEYS)
     return {name: answer["table"] for name, answer in found.items()} | keyed
 

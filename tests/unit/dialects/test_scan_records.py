@@ -87,7 +87,7 @@ def test_a_row_is_one_dictionary_however_its_record_is_reached():
     records = ScanRecords([batch(BUCKET, 0, 2)], TYPES)
     first = next(iter(records)).row
     first["more"] = 1
-    assert list(records)[0].row is first is records[0].row is records.records(BUCKET)[0].row
+    assert next(iter(records)).row is first is records[0].row is records.records(BUCKET)[0].row
 
 
 def test_kept_records_stay_themselves():
