@@ -193,7 +193,7 @@ class ScanRecords:
         return self._count
 
     def __iter__(self) -> Iterator[ScanRecord]:
-        # Nobody holds all records of a loop, so they are not kept, unless somebody asked for them.
+        # A loop holds one record at a time, so records are kept only where a list was asked for.
         kept = self._by_bucket
         return chain.from_iterable(
             iter(kept[bucket]) if bucket in kept else self._made(bucket) for bucket in self._batches
