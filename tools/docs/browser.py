@@ -94,8 +94,7 @@ class Browser:
         self._loaded = False
         self.requested: list[str] = []
         self.complaints: list[str] = []
-        target = self.call("Target.getTargets")["targetInfos"][0]["targetId"]
-        attached = self.call("Target.attachToTarget", targetId=target, flatten=True)
+        attached = self.call("Target.attachToTarget", targetId=self._page(), flatten=True)
         self._session = attached["sessionId"]
         for domain in ("Page", "Network", "Runtime", "Log"):
             self.call(f"{domain}.enable")
@@ -109,6 +108,18 @@ class Browser:
         self._process.wait(timeout=TIMEOUT_S)
         self._answers.close()
         self._folder.cleanup()
+
+    def _page(self) -> str:
+        """Return the id of the page; a browser that has just started has other targets, too."""
+        pages: list[str] = []
+
+        def is_there() -> bool:
+            found = self.call("Target.getTargets")["targetInfos"]
+            pages.extend(each["targetId"] for each in found if each["type"] == "page")
+            return bool(pages)
+
+        self._wait(is_there, "a page of the browser")
+        return pages[0]
 
     def call(self, method: str, **parameters: Any) -> dict[str, Any]:
         """Call a method of the protocol and return its result."""

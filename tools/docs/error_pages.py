@@ -20,7 +20,7 @@ from fluss.model.options.scan_options import SCAN_OPTIONS
 _HEAD = """\
 # Errors
 
-This page is written by `./dev generate` from `fluss.errors` and `fluss.hints`.
+This page lists the classes of errors, the hints and the codes of servers; `./dev generate` writes it.
 [Troubleshooting](troubleshooting.md) goes the other way, from symptoms to remedies.
 
 Every error of this package is a `fluss.FlussError`. It says what happened, why, and what to do next:

@@ -21,11 +21,13 @@ from fluss_spark.spark_options import ALIASES, READING, WRITING
 _HEAD = """\
 # Options
 
-This page is written by `./dev generate` from the declarations in `fluss.model`.
+The options of [a scan](#of-a-scan) say which rows are read and how; those of [a client](#of-a-client) configure a
+connection; those of [a table](#of-a-table) are its properties. `./dev generate` writes this page from the
+declarations in `fluss.model`.
 
 ## Of a scan
 
-The names are the same in every engine, and an unknown one is refused with the nearest. They are written
+The names are the same in every engine. An unknown one is refused, and the error names the nearest. They are written
 
 | in | as |
 |---|---|
@@ -69,7 +71,7 @@ def options_page() -> str:
             _HEAD,
             *_scan_table(),
             _SPARK,
-            f"Reading: {_listed(READING)}. Writing: {_listed(WRITING)}.",
+            f"Reading: {_listed(each for each in READING if each not in SCAN_OPTIONS)}. Writing: {_listed(WRITING)}.",
             _CLIENT,
             _with_aliases(ClientOptions.OPTIONS.values()),
             _TABLE,

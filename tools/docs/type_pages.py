@@ -21,8 +21,8 @@ from fluss.model.types.type_to_arrow import to_arrow_type
 _HEAD = """\
 # Types
 
-This page is written by `./dev generate`: each cell is what the engine's library reports for a column that
-is read from a table.
+The types of columns, and what each engine makes of them. Each cell is what the engine's library reports for
+a column that is read from a table; `./dev generate` writes the page.
 
 | Fluss | Python | Arrow | Polars | DuckDB | Spark |
 |---|---|---|---|---|---|
@@ -48,7 +48,8 @@ otherwise:
 
 | given | becomes |
 |---|---|
-| unsigned integers | the next larger signed type; `uint64` is refused |
+| unsigned integers | the next larger signed type; `uint64` becomes DECIMAL(20, 0) |
+| whole numbers of 128 bits: `Int128` of Polars, `HUGEINT` of DuckDB | DECIMAL(38, 0); more digits are refused |
 | `large_string`, `string_view`, dictionary, categorical | STRING |
 | `large_list`, `list_view`, fixed-size lists | ARRAY |
 | an integer in a column of another width | itself, if it fits |
