@@ -1,8 +1,7 @@
-"""Runs two small programs that use Apache Fluss's own Java client.
+"""Runs small programs that use Apache Fluss's own Java client.
 
 tools/Lookups.java prints the rows of some keys; tools/Shop.java creates tables, writes, reads,
-looks
-up and drops.
+looks up and drops; tools/Rescaled.java does what only the client of 1.0 can.
 """
 
 from __future__ import annotations
@@ -12,7 +11,13 @@ import subprocess
 from collections.abc import Sequence
 from pathlib import Path
 
-from fluss_testkit.artifact import FLUSS_CLIENT, LOG_BINDING, find_jar
+from fluss_testkit.artifact import (
+    FLUSS_CLIENT,
+    FLUSS_CLIENT_1_0,
+    LOG_BINDING,
+    Artifact,
+    find_jar,
+)
 from fluss_testkit.java_runtime import find_java
 
 TOOLS = Path(__file__).resolve().parents[3] / "tools"
@@ -60,8 +65,19 @@ def run_shop(bootstrap: str, database: str) -> list[str]:
     return _run("Shop", bootstrap, database).stdout.splitlines()
 
 
-def _run(program: str, *arguments: str, questions: str = "") -> subprocess.CompletedProcess[str]:
-    jars = os.pathsep.join(str(find_jar(each)) for each in (FLUSS_CLIENT, LOG_BINDING))
+def run_rescaled(bootstrap: str, database: str) -> list[str]:
+    """Return the output of the program for the Java client 1.0.0; the database has its table.
+
+    Raises:
+        MissingRuntimeError: There is no Java here, or no jar of Fluss's client.
+    """
+    return _run("Rescaled", bootstrap, database, client=FLUSS_CLIENT_1_0).stdout.splitlines()
+
+
+def _run(
+    program: str, *arguments: str, questions: str = "", client: Artifact = FLUSS_CLIENT
+) -> subprocess.CompletedProcess[str]:
+    jars = os.pathsep.join(str(find_jar(each)) for each in (client, LOG_BINDING))
     source = str(TOOLS / f"{program}.java")
     done = subprocess.run(
         [str(find_java().executable), *_JVM_OPTIONS, "-cp", jars, source, *arguments],

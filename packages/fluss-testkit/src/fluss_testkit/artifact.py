@@ -78,6 +78,14 @@ FLUSS_CLIENT = Artifact(
     sha256="6921994a2067704ac714cb03cc727ff8448453815eda83b792cd6f937fc491d2",
     size_bytes=68_821_740,
 )
+# The client of Fluss 1.0, of which no server is published.
+FLUSS_CLIENT_1_0 = Artifact(
+    group="org.apache.fluss",
+    name="fluss-client",
+    version="1.0.0",
+    sha256="a73101b243277f618f0acfd8a38eb31635f9cb903c040168809d480f575654c0",
+    size_bytes=69_224_152,
+)
 LOG_BINDING = Artifact(
     group="org.slf4j",
     name="slf4j-jdk14",
