@@ -92,8 +92,9 @@ def _bad_row():
             _job(100, rows_in=1_000, is_pipe=True),
             _failure(30, 50, 20),
             (
-                "1,030 rows are in db.t: rows 1 to 1,020 of the files, and 10 of those after them. "
-                "50 more may be in or not. To continue: --skip 1020 (writes up to 60 rows twice)"
+                "1,030 rows are in db.t: rows 1 to 1,020 of the pipe, and 10 of those after them. "
+                "50 more may be in or not. To continue: pipe the same rows again with --skip 1020 "
+                "(writes up to 60 rows twice)"
             ),
         ),
         (
@@ -113,8 +114,8 @@ def _bad_row():
             _job(100, rows_in=7, is_pipe=True),
             None,
             (
-                "7 rows are in db.t: rows 1 to 7 of the files. 100 more may be in or not. "
-                "To continue: --skip 7 (writes up to 100 rows twice)"
+                "7 rows are in db.t: rows 1 to 7 of the pipe. 100 more may be in or not. "
+                "To continue: pipe the same rows again with --skip 7 (writes up to 100 rows twice)"
             ),
         ),
         (

@@ -208,4 +208,4 @@ def test_an_import_without_a_place_for_its_state_is_done_all_the_same(
     monkeypatch.setenv("XDG_STATE_HOME", "/dev/null/state")
     done = run("import", table.name, str(tmp_path / "rows.csv"))
     assert done.returncode == 1
-    assert "To continue: --skip 0" in done.said
+    assert "To continue: run the same command again" in done.said

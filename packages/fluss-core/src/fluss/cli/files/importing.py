@@ -321,6 +321,7 @@ class ImportJob:
             self._state,
             _outcome_of(self._writer, error),
             continues=self._request.is_repeatable and not isinstance(error, _INPUT_ERRORS),
+            is_pipe=not self._request.is_repeatable,
             twice_note=self._note_on_repetition(),
         )
 
@@ -365,14 +366,21 @@ class _Outcome:
 
 
 def _account(
-    name: str, state: ImportState, outcome: _Outcome, *, continues: bool, twice_note: str | None
+    name: str,
+    state: ImportState,
+    outcome: _Outcome,
+    *,
+    continues: bool,
+    is_pipe: bool,
+    twice_note: str | None,
 ) -> str:
     progress = state.progress
     certain = progress.rows + outcome.first_missing
     beyond = outcome.acknowledged - outcome.first_missing
     text = f"{certain - progress.skipped + beyond:,} rows are in {name}"
     if certain > progress.skipped:
-        text += f": rows {progress.skipped + 1:,} to {certain:,} of the files"
+        text += f": rows {progress.skipped + 1:,} to {certain:,} of the "
+        text += "pipe" if is_pipe else "files"
         if beyond:
             text += f", and {beyond:,} of those after them"
     if outcome.in_doubt:
@@ -381,7 +389,10 @@ def _account(
     if continues and state.is_kept and (twice_note or not twice):
         note = f"; {twice_note}" if twice_note else ""
         return f"{text}. To continue: run the same command again{note}"
-    text += f". To continue: --skip {certain}"
+    if certain == progress.skipped and not twice:
+        return f"{text}. To continue: run the same command again"
+    text += ". To continue: "
+    text += f"pipe the same rows again with --skip {certain}" if is_pipe else f"--skip {certain}"
     if not twice:
         return text
     return f"{text} ({twice_note or f'writes up to {twice:,} rows twice'})"

@@ -28,7 +28,7 @@ BLOCK_BYTES: Final = 4 << 20
 LINE_BYTES_MAX: Final = 256 << 20
 
 _NULL_LINE: Final = re.compile(rb"(?m)^[ \t]*null")
-_HOW: Final = "write one JSON object in each line; `jq -c '.[]'` makes such lines of an array"
+_HOW: Final = "write one JSON object in each line; `jq -c '.[]'` makes such lines of an array; --file-format names another format"
 
 
 class LineError(Exception):

@@ -16,7 +16,7 @@ from typing import Any, Final
 import pyarrow as pa
 from pyarrow import ipc
 
-from fluss.cli.files.byte_sources import ByteSource, can_be_read_again, seekable
+from fluss.cli.files.byte_sources import STANDARD, ByteSource, can_be_read_again, seekable
 from fluss.cli.files.cell_parsing import CellError, values_of
 from fluss.cli.files.csv_file import (
     ByteSourceFile,
@@ -38,6 +38,11 @@ _SHOWN_MAX: Final = 60
 _HOW_TO_READ: Final = "the file may be half-written: copy it again; where it has another format, --file-format names it"
 _ARROW_MAGIC: Final = b"ARROW1"
 _UTF_16: Final = (b"\xff\xfe", b"\xfe\xff")  # the marks that begin such a file
+
+
+def shown_name(file: str) -> str:
+    """Return the name of a file in a message."""
+    return "the standard input" if file == STANDARD else file
 
 
 class RowFile:
@@ -193,7 +198,7 @@ class RowFile:
             with closing(ByteSource(self.file)) as source:
                 line = find(source, row)
             return f"{self.file}, line {line:,}"
-        return f"{self.file}, row {row + 1:,}"
+        return f"{shown_name(self.file)}, row {row + 1:,}"
 
     def _own_names(self) -> list[str]:
         """Return the names of the columns in the file; of JSON lines, those of the first line."""
@@ -356,6 +361,6 @@ def _refused_as(file: str, file_format: FileFormat) -> Iterator[None]:
     except (OSError, pa.ArrowException) as error:
         why = str(getattr(error, "strerror", None) or error).partition("\n")[0].rstrip(".")
         raise InvalidValueError(
-            f"{file} cannot be read as {file_format.value}: {why}.",
+            f"{shown_name(file)} cannot be read as {file_format.value}: {why}.",
             hint=None if isinstance(error, PermissionError) else _HOW_TO_READ,
         ) from error
