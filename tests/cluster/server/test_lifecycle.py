@@ -23,6 +23,7 @@ from fluss_server.data_layout import CATALOG, DATA
 from fluss_server.directory_lock import is_served, read_holder
 from fluss_server.maintenance import remove_tree
 from fluss_server.server_config import Durability, ServerConfig
+from fluss_server.temporary_folder import PREFIX
 from tests.support.servers.bucket_logs import batch_bytes
 from tests.support.servers.embedded import Clock, running
 from tests.support.servers.embedded_table import LogTable
@@ -160,6 +161,28 @@ def test_a_server_stops_with_the_process_that_started_it(tmp_path):
     while is_served(tmp_path) and time.monotonic() < until:
         time.sleep(0.05)
     assert not is_served(tmp_path), done.stdout
+
+
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGKILL])
+def test_a_process_that_is_ended_leaves_no_temporary_folder(tmp_path, number):
+    program = (
+        "import fluss, time; session = fluss.connect('embedded:'); print('ready', flush=True)\n"
+        "time.sleep(60)"
+    )
+    process = subprocess.Popen(
+        [sys.executable, "-c", program],
+        stdout=subprocess.PIPE,
+        env={**os.environ, "TMPDIR": str(tmp_path)},
+    )
+    process.stdout.readline()
+    (folder,) = tmp_path.glob(f"{PREFIX}{process.pid}-*")
+    process.send_signal(number)
+    assert process.wait(20) == -number
+    until = time.monotonic() + 20
+    while folder.exists() and time.monotonic() < until:
+        time.sleep(0.02)
+    assert list(tmp_path.iterdir()) == []
+    process.stdout.close()
 
 
 async def test_a_cluster_is_an_asynchronous_context_manager_too(connect):

@@ -1,7 +1,8 @@
 """`python -m fluss_server.child_process DIRECTORY`: the server as a child of `LocalCluster`.
 
 The parent sends the settings as one line of JSON on standard input. The server stops when standard
-input closes, which happens when the parent ends. It prints one line when it is ready. The command
+input closes, which happens when the parent ends, however it ends; then it also removes a temporary
+directory. It prints one line when it is ready. The command
 for people is `fluss server` (`server_command`); it takes longer to start.
 """
 
@@ -15,6 +16,7 @@ from pathlib import Path
 from fluss.errors import FlussError
 from fluss_server.server import serve
 from fluss_server.server_config import Durability, ServerConfig
+from fluss_server.temporary_folder import remove_folder
 
 
 def main() -> int:
@@ -37,6 +39,9 @@ def main() -> int:
     except (FlussError, ValueError) as error:
         print(f"fluss server: {error}", file=sys.stderr)  # noqa: T201 - it goes into the log
         return 1
+    if settings["is_temporary"]:
+        # The parent may have been killed, and removes nothing then.
+        remove_folder(config.directory)
     return 0
 
 

@@ -14,7 +14,6 @@ import json
 import os
 import subprocess
 import sys
-import tempfile
 import threading
 import time
 from abc import ABC, abstractmethod
@@ -29,6 +28,7 @@ from fluss.errors import ConfigError, LocalServerError, MissingExtraError
 from fluss.install_hints import how_to_install
 from fluss.waiting import join, wait_until
 from fluss_server.directory_lock import Holder, is_served, read_holder
+from fluss_server.temporary_folder import TemporaryFolder
 
 if TYPE_CHECKING:
     from fluss_server.server import Server
@@ -88,10 +88,11 @@ class LocalCluster:
             # A directory that is deleted at the end need not be synced.
             durability=durability or ("none" if path is None else "process"),
             timeout_s=start_timeout_s,
+            is_temporary=path is None,
         )
         self._kind = kind
         self._in_thread = in_thread
-        self._scratch: tempfile.TemporaryDirectory[str] | None = None
+        self._scratch: TemporaryFolder | None = None
         self._running: _RunningServer | None = None
         self._owner_pid = os.getpid()
 
@@ -141,8 +142,8 @@ class LocalCluster:
             return self
         directory = self._path
         if directory is None:
-            self._scratch = tempfile.TemporaryDirectory(prefix="fluss-")
-            directory = Path(self._scratch.name)
+            self._scratch = TemporaryFolder()
+            directory = self._scratch.path
         try:
             self._running = _start_or_attach(directory, self._options, in_thread=self._in_thread)
         except BaseException:
@@ -195,7 +196,7 @@ class LocalCluster:
     def _remove_scratch(self) -> None:
         scratch, self._scratch = self._scratch, None
         if scratch is not None:
-            scratch.cleanup()
+            scratch.remove()
 
 
 # --- the kinds of servers -------------------------------------------------------------------------
@@ -209,6 +210,7 @@ class _StartOptions:
     users: Mapping[str, str]
     durability: str
     timeout_s: float
+    is_temporary: bool = False
 
 
 class _RunningServer(ABC):
@@ -306,6 +308,7 @@ class _Child(_RunningServer):
             "users": dict(options.users),
             "sasl_port": 0 if options.users else None,
             "durability": options.durability,
+            "is_temporary": options.is_temporary,
         }
         # Passwords go through the pipe, because every user can read a command line.
         if self._process.stdin is not None:
