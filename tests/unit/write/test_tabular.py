@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from array import array
+from collections import deque
 from datetime import UTC, date, datetime, time
 from decimal import Decimal
 
@@ -14,7 +16,8 @@ import pytest
 
 from fluss.errors import InvalidValueError
 from fluss.model.types.factory import DataTypes
-from fluss.write.tabular import frame_of
+from fluss.write.python_to_arrow import is_one_row
+from fluss.write.tabular import frame_of, frame_of_keys
 
 ROWS = pa.table({"id": pa.array([1, 2, 3]), "name": ["a", None, "c"]})
 TYPES = {"id": DataTypes.bigint(), "name": DataTypes.string()}
@@ -92,6 +95,34 @@ def test_an_endless_stream_is_read_batch_by_batch():
 
     batches = frame_of(endless()).batches({})
     assert [next(batches).num_rows for _ in range(5)] == [3] * 5
+
+
+@pytest.mark.parametrize(
+    "values",
+    [range(3), deque([0, 1, 2]), array("q", [0, 1, 2]), {0: "", 1: "", 2: ""}.keys(), (0, 1, 2)],
+    ids=lambda each: type(each).__name__,
+)
+def test_a_column_may_be_any_sequence(values):
+    frame = frame_of({"id": values})
+    assert frame.schema == pa.schema([("id", pa.int64())])
+    (batch,) = frame.batches({"id": DataTypes.bigint()})
+    assert batch.column("id").to_pylist() == [0, 1, 2]
+    rows = frame_of([{"id": each} for each in values])
+    assert rows.schema == frame.schema
+    keys = frame_of_keys(values, ["id"])
+    assert next(iter(keys.batches({"id": DataTypes.bigint()}))).num_rows == 3
+
+
+def test_what_is_one_value_is_no_column():
+    for value in ("abc", b"abc", bytearray(b"abc"), memoryview(b"abc"), {1, 2}):
+        assert is_one_row({"v": value})
+    assert not is_one_row({"v": range(0)})
+
+
+def test_a_range_beyond_64_bits_is_refused():
+    frame = frame_of({"id": range(2**63, 2**63 + 2)})
+    with pytest.raises(InvalidValueError):
+        list(frame.batches({"id": DataTypes.bigint()}))
 
 
 def test_a_dict_is_one_row_or_columns():

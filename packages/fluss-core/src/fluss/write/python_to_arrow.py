@@ -9,7 +9,7 @@ numpy and values of one plain class.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, MappingView, Sequence
 from datetime import date, datetime
 from functools import cached_property
 from types import NoneType
@@ -101,14 +101,14 @@ class RowFrame:
 
 
 class ColumnFrame:
-    """A dict of columns: lists, numpy arrays, Arrow arrays, or series of Polars or pandas."""
+    """A dict of columns: sequences, numpy or Arrow arrays, or series of Polars or pandas."""
 
     is_whole = True
 
     def __init__(self, columns: Mapping[str, Any]) -> None:
-        self._columns = columns
+        self._columns = {name: listed(values) for name, values in columns.items()}
         self.names = list(columns)
-        lengths = {name: len(values) for name, values in columns.items()}
+        lengths = {name: len(values) for name, values in self._columns.items()}
         if len(set(lengths.values())) > 1:
             raise InvalidValueError(
                 "The columns have different lengths: "
@@ -133,12 +133,36 @@ class ColumnFrame:
 
 
 def is_one_row(data: Mapping[str, Any]) -> bool:
-    """Whether a dict is one row, not columns: not all of its values are lists or arrays."""
+    """Whether a dict is one row, not columns: not all of its values are sequences or arrays."""
     return any(not _is_column(each) for each in data.values())
 
 
+def is_sequence(values: Any) -> bool:
+    """Whether a value of Python holds others in an order: a list, a range, the keys of a dict."""
+    if isinstance(values, str | bytes | bytearray | memoryview):
+        return False
+    return isinstance(values, Sequence | MappingView)
+
+
+def listed(values: Any) -> Any:
+    """A sequence of any kind as a list or an array; other values are returned as they are."""
+    if isinstance(values, list) or not is_sequence(values):
+        return values
+    if isinstance(values, range) and all(_is_int64(each) for each in _ends_of(values)):
+        return np.arange(values.start, values.stop, values.step, dtype=np.int64)
+    return values if isinstance(values, tuple) else list(values)
+
+
+def _ends_of(values: range) -> tuple[int, int, int]:
+    return values.start, values.stop, values.step
+
+
+def _is_int64(number: int) -> bool:
+    return number.bit_length() <= _INT64_BITS
+
+
 def _is_column(values: Any) -> bool:
-    if isinstance(values, list | tuple):
+    if is_sequence(values):
         return True
     return hasattr(values, "__len__") and (
         hasattr(values, "__array__") or hasattr(values, "__arrow_c_array__")

@@ -19,7 +19,13 @@ from fluss.model.types.data_type import DataType
 from fluss.model.types.polars_types import is_from_polars
 from fluss.write import pandas_frames
 from fluss.write.polars_frames import exportable
-from fluss.write.python_to_arrow import ColumnFrame, RowFrame, is_one_row
+from fluss.write.python_to_arrow import (
+    ColumnFrame,
+    RowFrame,
+    is_one_row,
+    is_sequence,
+    listed,
+)
 
 Tabular: TypeAlias = Any  # what `frame_of` takes; there is no common type
 
@@ -108,8 +114,9 @@ def _of_polars(data: Any) -> Frame:
 def _of_python(data: Any) -> Frame:
     if isinstance(data, Mapping):
         return RowFrame([data]) if is_one_row(data) else ColumnFrame(data)
-    if isinstance(data, list | tuple):
-        if not data or not isinstance(data[0], pa.RecordBatch | pa.Table):
+    if is_sequence(data):
+        data = listed(data)
+        if not len(data) or not isinstance(data[0], pa.RecordBatch | pa.Table):
             return RowFrame(data)
         return _of_batches(iter(data), is_whole=True)
     if isinstance(data, Iterator):
@@ -158,8 +165,8 @@ def frame_of_keys(data: Any, names: Sequence[str]) -> Frame:
         (name,) = names
         if isinstance(data, pa.Array | pa.ChunkedArray) or _is_series(data):
             return frame_of({name: data})
-        if isinstance(data, list | tuple) and data and _is_value(data[0]):
-            return frame_of({name: list(data)})
+        if is_sequence(data) and len(data) and _is_value((data := listed(data))[0]):
+            return frame_of({name: data})
     return frame_of(data)
 
 
