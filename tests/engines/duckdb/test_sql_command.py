@@ -122,7 +122,10 @@ def test_rows_are_written_by_sql(ask, session, shared, name):
         ("INSERT INTO {log} VALUES (1)", "1 columns, and 4 are expected: id, day, name, x"),
         ("INSERT INTO {log} (id, nmae) VALUES (1, 'a')", "did you mean 'name'?"),
         ("INSERT INTO {log} (id) VALUES (1.5)", "1.5 does not fit the column id (BIGINT)"),
-        ("INSERT INTO {log} (id) VALUES ('x')", "Could not convert string 'x'"),
+        (
+            "INSERT INTO {log} (id) VALUES ('x')",
+            "Could not convert string 'x' to INT64 when casting from source column id",
+        ),
         ("INSERT INTO {log} (id) VALUES (1) RETURNING id", "not written with RETURNING"),
         ("INSERT INTO {keyed} (id) VALUES (1) ON CONFLICT DO NOTHING", "with ON CONFLICT"),
         ("DELETE FROM {keyed} USING x", "not written with USING"),

@@ -256,6 +256,12 @@ class FlussStatements:
         if len({each.lower() for each in targets}) != len(targets):
             raise InvalidValueError("The INSERT names a column twice.")
         kinds = self._types_of(table)
+        # DuckDB's errors of casts name the column that is cast.
+        named_rows = rows.project(
+            ", ".join(
+                f"#{place} AS {quoted(own[name.lower()])}" for place, name in enumerate(targets, 1)
+            )
+        )
         values = [
             f"{_assigned(f'#{place}', kind, kinds[own[name.lower()]], name)} "
             f"AS {quoted(own[name.lower()])}"
@@ -267,7 +273,7 @@ class FlussStatements:
             for name in table.schema.names
             if name.lower() not in named and name not in counted
         ]
-        return rows.project(", ".join(values))
+        return named_rows.project(", ".join(values))
 
     def _types_of(self, table: Table) -> dict[str, str]:
         """Return the types that DuckDB has for the columns of a table."""
