@@ -1,10 +1,10 @@
-"""What `ClusterHealth` advises follows from what was found."""
+"""What `ClusterReport` advises follows from what was found."""
 
 import asyncio
 from types import SimpleNamespace
 
 import fluss.admin.health as health_module
-from fluss.admin.health import ClusterHealth, ServerHealth, cluster_health
+from fluss.admin.health import ClusterReport, ServerHealth, cluster_report
 from fluss.errors import ConnectError, ServerError, TableNotFoundError
 from fluss.model.servers import ServerNode, ServerType
 
@@ -22,7 +22,7 @@ def health(*servers, **facts):
         "databases": 1, "tables": 1, "tables_left_out": 0, "buckets": 4,
         "leaderless": (), "under_replicated": (), "unreadable": (),
     }  # fmt: skip
-    return ClusterHealth(servers=servers, **{**found, **facts})
+    return ClusterReport(servers=servers, **{**found, **facts})
 
 
 def test_a_sound_cluster_needs_no_advice():
@@ -77,7 +77,7 @@ async def test_what_does_not_answer_is_a_finding_and_no_error(monkeypatch):
 
     monkeypatch.setattr(health_module, "ANSWER_S_MAX", 0.01)
     cluster = SimpleNamespace(ask_coordinator=silent, ask_server=refused)
-    found = await cluster_health(FakeAdmin(), cluster)
+    found = await cluster_report(FakeAdmin(), cluster)
     coordinator, tablet = found.servers
     assert coordinator.error == "there was no answer within 0.01 s."
     assert "refused" in tablet.error

@@ -22,7 +22,11 @@ def test_every_method_of_the_core_is_offered_and_nothing_else():
     assert public(FlussAdmin) == public(AdminCore) | ALIASES.keys()
 
 
-@pytest.mark.parametrize("name", sorted(public(FlussAdmin)))
+# It makes an object and asks no server, so it is not awaited.
+PLAIN = {"create_kv_snapshot_lease"}
+
+
+@pytest.mark.parametrize("name", sorted(public(FlussAdmin) - PLAIN))
 def test_a_method_shows_the_signature_and_docstring_of_the_core(name):
     offered, core = getattr(FlussAdmin, name), getattr(AdminCore, ALIASES.get(name, name))
     shown, expected = inspect.signature(offered), inspect.signature(core)

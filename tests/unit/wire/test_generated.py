@@ -38,4 +38,4 @@ def test_the_messages_are_those_of_the_proto_file():
         for name, message in messages_pb2.DESCRIPTOR.message_types_by_name.items()
     }
     assert compiled == written
-    assert len(written) == 180
+    assert len(written) == 184

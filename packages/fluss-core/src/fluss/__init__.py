@@ -19,6 +19,9 @@ if TYPE_CHECKING:
         FlussConnection as FlussConnection,
         FlussTable as FlussTable,
     )
+    from fluss.dialects.kv_snapshot_lease import (
+        KvSnapshotLease as KvSnapshotLease,
+    )
     from fluss.dialects.log_scanner import LogScanner as LogScanner
     from fluss.dialects.lookupers import (
         Lookuper as Lookuper,
@@ -42,6 +45,31 @@ if TYPE_CHECKING:
     from fluss.error_codes import ErrorCode as ErrorCode
     from fluss.errors import FlussError as FlussError
     from fluss.model.change_type import ChangeType as ChangeType
+    from fluss.model.cluster.acls import (
+        AclBinding as AclBinding,
+        AclBindingFilter as AclBindingFilter,
+        FlussPrincipal as FlussPrincipal,
+        OperationType as OperationType,
+        PermissionType as PermissionType,
+        Resource as Resource,
+        ResourceType as ResourceType,
+    )
+    from fluss.model.cluster.configs import (
+        AlterConfig as AlterConfig,
+        AlterConfigOpType as AlterConfigOpType,
+        ConfigEntry as ConfigEntry,
+    )
+    from fluss.model.cluster.health import (
+        ClusterHealth as ClusterHealth,
+        ClusterHealthStatus as ClusterHealthStatus,
+    )
+    from fluss.model.cluster.rebalance import (
+        GoalType as GoalType,
+        RebalanceProgress as RebalanceProgress,
+        RebalanceResultForBucket as RebalanceResultForBucket,
+        RebalanceStatus as RebalanceStatus,
+        ServerTag as ServerTag,
+    )
     from fluss.model.offsets import (
         EARLIEST_OFFSET as EARLIEST_OFFSET,
         LATEST_OFFSET as LATEST_OFFSET,
@@ -55,6 +83,10 @@ if TYPE_CHECKING:
         Predicate as Predicate,
         col as col,
     )
+    from fluss.model.producer_offsets import (
+        ProducerOffsetsResult as ProducerOffsetsResult,
+        RegisterResult as RegisterResult,
+    )
     from fluss.model.schema.aggregation import AggFunction as AggFunction
     from fluss.model.schema.column import Column as Column
     from fluss.model.schema.schema import Schema as Schema
@@ -63,14 +95,27 @@ if TYPE_CHECKING:
         ServerNode as ServerNode,
         ServerType as ServerType,
     )
+    from fluss.model.tables.changes import (
+        DatabaseChange as DatabaseChange,
+        TableChange as TableChange,
+    )
     from fluss.model.tables.database import (
         DatabaseDescriptor as DatabaseDescriptor,
         DatabaseInfo as DatabaseInfo,
+        DatabaseSummary as DatabaseSummary,
     )
     from fluss.model.tables.descriptor import TableDescriptor as TableDescriptor
     from fluss.model.tables.partitions import (
         PartitionInfo as PartitionInfo,
         PartitionSpec as PartitionSpec,
+    )
+    from fluss.model.tables.snapshots import (
+        ActiveKvSnapshots as ActiveKvSnapshots,
+        KvSnapshotMetadata as KvSnapshotMetadata,
+        KvSnapshots as KvSnapshots,
+        RemoteLogManifestInfo as RemoteLogManifestInfo,
+        SchemaInfo as SchemaInfo,
+        TableStats as TableStats,
     )
     from fluss.model.tables.table_info import TableInfo as TableInfo
     from fluss.model.tables.table_options import KvFormat as KvFormat, LogFormat as LogFormat
@@ -103,7 +148,7 @@ _HOMES = {
     "model.schema.column": ("Column",),
     "model.options.config": ("Config",),
     "model.types.factory": ("DataTypes",),
-    "model.tables.database": ("DatabaseDescriptor", "DatabaseInfo"),
+    "model.tables.database": ("DatabaseDescriptor", "DatabaseInfo", "DatabaseSummary"),
     "model.offsets": ("EARLIEST_OFFSET", "LATEST_OFFSET", "OffsetSpec", "OffsetType"),
     "model.tables.partitions": ("PartitionInfo", "PartitionSpec"),
     "model.paths": ("TableBucket", "TablePath"),
@@ -113,6 +158,35 @@ _HOMES = {
     "model.tables.table_info": ("TableInfo",),
     "model.tables.table_options": ("KvFormat", "LogFormat"),
     "model.types.data_type": ("DataField", "DataType"),
+    "dialects.kv_snapshot_lease": ("KvSnapshotLease",),
+    "model.cluster.acls": (
+        "AclBinding",
+        "AclBindingFilter",
+        "FlussPrincipal",
+        "OperationType",
+        "PermissionType",
+        "Resource",
+        "ResourceType",
+    ),
+    "model.cluster.configs": ("AlterConfig", "AlterConfigOpType", "ConfigEntry"),
+    "model.cluster.health": ("ClusterHealth", "ClusterHealthStatus"),
+    "model.cluster.rebalance": (
+        "GoalType",
+        "RebalanceProgress",
+        "RebalanceResultForBucket",
+        "RebalanceStatus",
+        "ServerTag",
+    ),
+    "model.producer_offsets": ("ProducerOffsetsResult", "RegisterResult"),
+    "model.tables.changes": ("DatabaseChange", "TableChange"),
+    "model.tables.snapshots": (
+        "ActiveKvSnapshots",
+        "KvSnapshotMetadata",
+        "KvSnapshots",
+        "RemoteLogManifestInfo",
+        "SchemaInfo",
+        "TableStats",
+    ),
     "session": ("Session", "config", "connect"),
 }
 _HOME_OF = {name: home for home, names in _HOMES.items() for name in names}

@@ -11,6 +11,7 @@ from typing import Final
 
 from fluss.error_codes import ErrorCode
 from fluss.errors import AuthenticationError
+from fluss.model.cluster.acls import FlussPrincipal
 from fluss.wire import messages as pb
 from fluss.wire.api import ApiKey
 from fluss.wire.sasl import PlaintextServer, SaslServer
@@ -33,6 +34,12 @@ class ConnectionAuth:
             PlaintextServer() if passwords is None else SaslServer(passwords)
         )
         self.failures = 0
+
+    @property
+    def principal(self) -> FlussPrincipal:
+        """The user; where no login is needed, or none has happened, the anonymous one."""
+        name = self._exchange.username if isinstance(self._exchange, SaslServer) else None
+        return FlussPrincipal.anonymous() if name is None else FlussPrincipal(name)
 
     @property
     def is_complete(self) -> bool:

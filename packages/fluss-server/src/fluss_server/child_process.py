@@ -33,6 +33,7 @@ def main() -> int:
             port=settings["port"],
             users=settings["users"],
             sasl_port=settings["sasl_port"],
+            super_users=settings["super_users"],
             durability=Durability(settings["durability"]),
         )
         serve(config, ready=lambda _: print("ready", flush=True), lifeline=sys.stdin.buffer)  # noqa: T201 - the parent waits for it

@@ -17,7 +17,7 @@ import sys
 import threading
 import time
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from importlib.metadata import entry_points
 from pathlib import Path
@@ -57,6 +57,8 @@ class LocalCluster:
         in_thread: Whether the embedded server runs in a thread of this process.
         port: Its port; a free one by default.
         users: Names and passwords; where there are some, a second port requires a login.
+        super_users: Users who may do everything; where some are named, the others may do what
+            access control entries allow. `ANONYMOUS` is the user of the port without a login.
         durability: What an acknowledgement promises: "process", "disk" or "none".
         start_timeout_s: The time limit of the start.
     """
@@ -69,12 +71,18 @@ class LocalCluster:
         in_thread: bool = False,
         port: int = 0,
         users: Mapping[str, str] | None = None,
+        super_users: Sequence[str] = (),
         durability: str | None = None,
         start_timeout_s: float = START_TIMEOUT_S,
     ) -> None:
         if kind not in {"embedded", "real"}:
             raise ConfigError(
                 f"There is no server of the kind {kind!r}.", hint="Use 'embedded' or 'real'."
+            )
+        if kind == "real" and super_users:
+            raise ConfigError(
+                "The access control of the real Fluss is an option of its servers.",
+                hint="JavaCluster(options={'authorizer.enabled': 'true', 'super.users': 'User:ann'})",
             )
         if kind == "real" and (in_thread or durability is not None):
             raise ConfigError(
@@ -85,6 +93,7 @@ class LocalCluster:
         self._options = _StartOptions(
             port=port,
             users=dict(users or {}),
+            super_users=tuple(super_users),
             # A directory that is deleted at the end need not be synced.
             durability=durability or ("none" if path is None else "process"),
             timeout_s=start_timeout_s,
@@ -208,6 +217,7 @@ class _StartOptions:
 
     port: int
     users: Mapping[str, str]
+    super_users: tuple[str, ...]
     durability: str
     timeout_s: float
     is_temporary: bool = False
@@ -307,6 +317,7 @@ class _Child(_RunningServer):
             "port": options.port,
             "users": dict(options.users),
             "sasl_port": 0 if options.users else None,
+            "super_users": options.super_users,
             "durability": options.durability,
             "is_temporary": options.is_temporary,
         }
@@ -372,6 +383,7 @@ class _Thread(_RunningServer):
             port=options.port,
             users=options.users,
             sasl_port=0 if options.users else None,
+            super_users=options.super_users,
             durability=Durability(options.durability),
         )
         self._ready = threading.Event()

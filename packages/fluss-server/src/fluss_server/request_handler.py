@@ -16,6 +16,7 @@ from fluss.wire.api import ApiKey
 from fluss.wire.byte_buffers import Buffer
 from fluss.wire.message_layout import Layout
 from fluss.wire.messages import read_message, write_message
+from fluss_server.access.access_control import User
 from fluss_server.auth import ConnectionAuth
 from fluss_server.server_node import Node
 
@@ -26,6 +27,10 @@ class Caller(Protocol):
     @property
     def auth(self) -> ConnectionAuth:
         """The authentication state."""
+
+    @property
+    def user(self) -> User:
+        """Who is connected, and from where."""
 
     @property
     def address(self) -> tuple[str, int]:

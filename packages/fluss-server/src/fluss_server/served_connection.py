@@ -12,11 +12,13 @@ import asyncio
 import logging
 from collections import deque
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from types import CoroutineType
 from typing import TYPE_CHECKING, Any, Final, cast
 
 from fluss.error_codes import ErrorCode
 from fluss.errors import FlussError, LimitExceededError, ProtocolError
+from fluss.model.cluster.acls import FlussPrincipal
 from fluss.wire import messages as pb
 from fluss.wire.api import ApiKey
 from fluss.wire.byte_buffers import Buffer
@@ -45,6 +47,14 @@ _LOGIN_CHUNK_BYTES: Final = 4 << 10
 _LOGIN_BUFFER_BYTES: Final = 64 << 10
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ConnectionUser:
+    """Who is connected, and from where."""
+
+    principal: FlussPrincipal
+    host: str
+
+
 class Connection(asyncio.BufferedProtocol):
     """A client's connection; used on the event loop.
 
@@ -71,6 +81,7 @@ class Connection(asyncio.BufferedProtocol):
         self._writable.set()
         self._is_reading = True
         self.address = ("", 0)
+        self.host = ""
         self.opened_at = self.heard_at = self._loop.time()
         self.frame_began_at: float | None = None
 
@@ -80,6 +91,7 @@ class Connection(asyncio.BufferedProtocol):
         """Register the connection, unless the limit is reached."""
         self._transport = opened = cast("asyncio.Transport", transport)
         self.address = opened.get_extra_info("sockname")[:2]
+        self.host = opened.get_extra_info("peername")[0]
         high = self._limits.write_buffer_bytes if self._is_admitted else _LOGIN_BUFFER_BYTES
         opened.set_write_buffer_limits(high=high)
         if not self._listener.add(self):
@@ -132,6 +144,11 @@ class Connection(asyncio.BufferedProtocol):
     def is_closed(self) -> bool:
         """Whether the connection is closed, or closing."""
         return self._transport is None or self._transport.is_closing()
+
+    @property
+    def user(self) -> ConnectionUser:
+        """Who is connected, and from where."""
+        return ConnectionUser(principal=self.auth.principal, host=self.host)
 
     @property
     def is_busy(self) -> bool:
@@ -242,7 +259,10 @@ class Connection(asyncio.BufferedProtocol):
                 f"The embedded server does not serve {_name_of(header.api_key)}.",
             )
         call = Call(key=handler.key, version=header.api_version, caller=self)
-        return handler, handler.run(self._node, call, handler.read(body))
+        request = handler.read(body)
+        if self._node.access.is_on:
+            self._node.access.check_request(self.user, header.api_key, request)
+        return handler, handler.run(self._node, call, request)
 
     def _start_task(self, header: RequestHeader, handler: Handler, answer: Any) -> None:
         task = self._loop.create_task(self._finish(header, handler, answer))

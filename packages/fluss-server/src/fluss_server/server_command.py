@@ -47,6 +47,12 @@ def server(
         list[str] | None,
         typer.Option(help="NAME:VARIABLE, a user and the environment variable with the password."),
     ] = None,
+    super_user: Annotated[
+        list[str] | None,
+        typer.Option(
+            help="A user who may do everything; all others may do what `fluss acl` allows them."
+        ),
+    ] = None,
     durability: Annotated[Durability, typer.Option(help=_DURABILITY_HELP)] = Durability.PROCESS,
     segment_size: Annotated[
         str, typer.Option(help="The size of a log segment, for example 128mb.")
@@ -74,6 +80,7 @@ def server(
         fluss server
         fluss server -d shop-data --port 9124
         fluss server --sasl-port 9125 --host 0.0.0.0 --user ann:ANN_PASSWORD
+        fluss server --sasl-port 9125 --user ann:ANN_PASSWORD --super-user ann
     """
     logging.basicConfig(
         level=logging.INFO if verbose else logging.WARNING,
@@ -87,6 +94,7 @@ def server(
             sasl_port=sasl_port,
             sasl_host=host,
             users=_users(user or []),
+            super_users=super_user or [],
             durability=durability,
             segment_bytes=_size("--segment-size", segment_size),
             retention_bytes=None

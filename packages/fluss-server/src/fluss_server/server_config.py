@@ -6,7 +6,7 @@ Every limit on the resources that a client may use has its name here.
 from __future__ import annotations
 
 import ipaddress
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
 from pathlib import Path
@@ -14,6 +14,8 @@ from types import MappingProxyType
 from typing import Final
 
 from fluss.errors import ConfigError
+from fluss.model.cluster.acls import FlussPrincipal
+from fluss.model.did_you_mean import did_you_mean
 from fluss.wire.frame import FRAME_BYTES_MAX
 from fluss_server.log import SEGMENT_BYTES
 
@@ -89,6 +91,8 @@ class ServerConfig:
         sasl_port: The port that requires a login; None for no such port.
         sasl_host: The address of that port.
         users: The password of each user.
+        super_users: Users who may do everything. Where there are some, other users may do what
+            access control entries allow; where there are none, every user may do everything.
         durability: What an acknowledgement promises.
         segment_bytes: The size of a log segment.
         retention_bytes: The size limit of each bucket's log, in whole segments.
@@ -104,6 +108,7 @@ class ServerConfig:
     sasl_port: int | None = None
     sasl_host: str = LOOPBACK
     users: Mapping[str, str] = field(default_factory=lambda: MappingProxyType({}), repr=False)
+    super_users: Sequence[str] = ()
     durability: Durability = Durability.PROCESS
     segment_bytes: int = SEGMENT_BYTES
     retention_bytes: int | None = None
@@ -126,11 +131,22 @@ class ServerConfig:
                 hint="Add --sasl-port 9124, or --sasl-port 0 for a free one.",
                 key="sasl_port",
             )
+        for name in self.super_users:
+            self._check_super_user(FlussPrincipal.of(name))
         if self.sasl_port is None and not is_loopback(self.sasl_host):
             raise ConfigError(
                 f"Without passwords the server listens on this machine only, not on {self.sasl_host}.",
                 hint="Add --sasl-port and --user for the port that others may reach.",
                 key="sasl_host",
+            )
+
+    def _check_super_user(self, user: FlussPrincipal) -> None:
+        if user != FlussPrincipal.anonymous() and user.name not in self.users:
+            raise ConfigError(
+                f"The super user {user.name!r} is not among the users.",
+                hint=did_you_mean(user.name, self.users)
+                or f"Name the user, too: --user {user.name}:VARIABLE",
+                key="super_users",
             )
 
     @property

@@ -10,27 +10,32 @@ coordinator, and are retried only where it has certainly not received them.
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Mapping, Sequence
-from contextlib import asynccontextmanager
+from collections.abc import Mapping, Sequence
 from datetime import datetime
 from typing import TypeAlias
 
-from google.protobuf.message import Message
-
+from fluss.admin.access_admin import AccessAdmin
+from fluss.admin.bucket_replicas import bucket_replicas
+from fluss.admin.cluster_admin import ClusterAdmin
+from fluss.admin.definition_admin import DefinitionAdmin
+from fluss.admin.producer_admin import ProducerAdmin
+from fluss.admin.row_counts import leaders_row_counts
+from fluss.admin.snapshot_admin import SnapshotAdmin
 from fluss.connection.arguments import check_bucket_id, check_partitioned, table_path_of
 from fluss.connection.connection import ClientConnection
 from fluss.connection.describe_table import (
     list_databases,
     list_tables,
     listed,
+    nearest_database_named,
     nearest_named,
     table_info_of,
 )
-from fluss.errors import DatabaseNotFoundError, PartitionNotFoundError
+from fluss.errors import PartitionNotFoundError
 from fluss.model import offsets
 from fluss.model.did_you_mean import did_you_mean
 from fluss.model.paths import PhysicalTablePath, TableBucket, TablePath
-from fluss.model.servers import LakeSnapshot, ServerNode, ServerType
+from fluss.model.servers import ServerNode, ServerType
 from fluss.model.tables.database import DatabaseDescriptor, DatabaseInfo
 from fluss.model.tables.descriptor import TableDescriptor
 from fluss.model.tables.partitions import (
@@ -39,21 +44,20 @@ from fluss.model.tables.partitions import (
     check_new_partition,
     partition_name,
 )
+from fluss.model.tables.snapshots import TableStats
 from fluss.model.tables.table_info import TableInfo
 from fluss.model.tables.table_rules import check_new_table
-from fluss.net.cluster_client import Cluster
 from fluss.net.leader_requests import find_partition_id
 from fluss.net.list_offsets import list_offsets
 from fluss.wire import messages
-from fluss.wire.api import api_of
-from fluss.wire.table_paths import read_bucket, write_partition_spec, write_table_path
+from fluss.wire.table_paths import write_partition_spec, write_table_path
 
 Path: TypeAlias = TablePath | str
 Spec: TypeAlias = PartitionSpec | Mapping[str, object]
 Offset: TypeAlias = offsets.OffsetSpec | offsets.OffsetType | str | int | datetime
 
 
-class AdminCore:
+class AdminCore(DefinitionAdmin, AccessAdmin, ClusterAdmin, SnapshotAdmin, ProducerAdmin):
     """Administers one cluster. Coroutines run on the engine's loop.
 
     Tables are named by a `TablePath` or by `"database.table"`.
@@ -62,10 +66,6 @@ class AdminCore:
         cluster: Reaches the servers.
         keeper: An object that must live as long as this: an unreferenced connection is closed.
     """
-
-    def __init__(self, cluster: Cluster, *, keeper: object = None) -> None:
-        self._cluster = cluster
-        self._keeper = keeper
 
     # --- databases ----------------------------------------------------------------------------
 
@@ -105,7 +105,7 @@ class AdminCore:
             ignore_if_not_exists=bool(ignore_if_not_exists),
             cascade=bool(cascade),
         )
-        async with self._nearest_named(database_name):
+        async with nearest_database_named(self._cluster, database_name):
             await self._change(request)
 
     async def list_databases(self) -> list[str]:
@@ -126,7 +126,7 @@ class AdminCore:
         Raises:
             DatabaseNotFoundError: There is none of this name.
         """
-        async with self._nearest_named(database_name):
+        async with nearest_database_named(self._cluster, database_name):
             answer = await self._cluster.ask_any(
                 messages.GetDatabaseInfoRequest(database_name=database_name),
                 messages.GetDatabaseInfoResponse,
@@ -162,7 +162,7 @@ class AdminCore:
             ignore_if_exists=bool(ignore_if_exists),
         )
         await self._cluster.ddl_pacing.wait_until_settled(path.database_name)
-        async with self._nearest_named(path.database_name):
+        async with nearest_database_named(self._cluster, path.database_name):
             await self._change(request)
             self._cluster.ddl_pacing.created(path)
 
@@ -195,7 +195,7 @@ class AdminCore:
         Raises:
             DatabaseNotFoundError: There is no such database; the hint names the nearest.
         """
-        async with self._nearest_named(database_name):
+        async with nearest_database_named(self._cluster, database_name):
             return await list_tables(self._cluster, database_name)
 
     async def table_exists(self, table_path: Path) -> bool:
@@ -204,6 +204,27 @@ class AdminCore:
         request = messages.TableExistsRequest(table_path=write_table_path(path))
         answer = await self._cluster.ask_any(request, messages.TableExistsResponse)
         return answer.exists
+
+    async def get_table_stats(self, table_path: Path) -> TableStats:
+        """How many rows a table has, as the leaders of its buckets count them.
+
+        Raises:
+            TableNotFoundError: There is no such table; the hint names the nearest.
+        """
+        table = await table_info_of(self._cluster, table_path_of(table_path))
+        path, names, ids = table.table_path, None, {}
+        if table.is_partitioned():
+            infos = await self.list_partition_infos(path)
+            ids = {each.partition_name: each.partition_id for each in infos}
+            names = list(ids)
+        places = {}
+        for each in await bucket_replicas(self._cluster, path, names):
+            partition_id = None if each.partition_name is None else ids[each.partition_name]
+            bucket = TableBucket.with_partition(table.table_id, partition_id, each.bucket_id)
+            places[bucket] = PhysicalTablePath(path, each.partition_name)
+        counts = (await leaders_row_counts(self._cluster, places)).values()
+        known = [count for count in counts if count is not None]
+        return TableStats(sum(known) if len(known) == len(places) else None)
 
     # --- partitions ---------------------------------------------------------------------------
 
@@ -340,25 +361,6 @@ class AdminCore:
         found = await list_offsets(self._cluster, dict.fromkeys(buckets, path), spec)
         return {bucket.bucket_id: offset for bucket, offset in found.items()}
 
-    async def get_latest_lake_snapshot(self, table_path: Path) -> LakeSnapshot:
-        """How far the data lake has a copy of the table.
-
-        Raises:
-            SnapshotNotFoundError: It has none.
-        """
-        path = table_path_of(table_path)
-        request = messages.GetLakeSnapshotRequest(table_path=write_table_path(path))
-        async with nearest_named(self._cluster, path):
-            answer = await self._cluster.ask_any(request, messages.GetLakeSnapshotResponse)
-        return LakeSnapshot(
-            answer.snapshotId,
-            {
-                read_bucket(answer.table_id, each): each.log_offset
-                for each in answer.bucket_snapshots
-                if each.HasField("log_offset")
-            },
-        )
-
     async def get_server_nodes(self) -> list[ServerNode]:
         """The live servers: the coordinator first, then the tablet servers by id."""
         answer = await self._cluster.ask_any(messages.MetadataRequest(), messages.MetadataResponse)
@@ -370,14 +372,6 @@ class AdminCore:
 
     # --- shared -------------------------------------------------------------------------------
 
-    async def _change(self, request: Message) -> None:
-        response = api_of(request).response
-        await self._cluster.ask_coordinator(request, response, repeatable=False)
-
-    async def _change_table(self, path: TablePath, request: Message) -> None:
-        async with nearest_named(self._cluster, path):
-            await self._change(request)
-
     async def _with_partitions(
         self, error: PartitionNotFoundError, path: TablePath, partition: str
     ) -> PartitionNotFoundError:
@@ -386,20 +380,6 @@ class AdminCore:
         names = [str(each.partition_spec if "=" in partition else each) for each in infos]
         near = did_you_mean(partition, names) or listed(f"partitions of {path}", names)
         return error.with_context(hint=near)
-
-    @asynccontextmanager
-    async def _nearest_named(self, database: str) -> AsyncIterator[None]:
-        """Name the nearest databases in an error of a database that does not exist."""
-        try:
-            yield
-        except DatabaseNotFoundError as error:
-            databases = await self.list_databases()
-            there = ", ".join(sorted(databases))
-            raise DatabaseNotFoundError(
-                f"Database '{database}' does not exist.",
-                hint=did_you_mean(database, databases) or f"There are: {there}.",
-                database=database,
-            ) from error
 
 
 def partition_spec_of(spec: PartitionSpec | Mapping[str, object]) -> PartitionSpec:

@@ -2,7 +2,7 @@
 
 Nothing is written. Each server has a few seconds to answer, and one that does not is a finding, not
 an error; so is a table whose facts cannot be read. What follows from the findings is in
-`ClusterHealth.advice`.
+`ClusterReport.advice`.
 """
 
 from __future__ import annotations
@@ -62,7 +62,7 @@ class ServerHealth:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class ClusterHealth:
+class ClusterReport:
     """What was found of a cluster.
 
     Attributes:
@@ -150,7 +150,7 @@ def _some(names: Sequence[str]) -> str:
     return f"{shown}; and {more} more" if more > 0 else shown
 
 
-async def cluster_health(admin: AdminCore, cluster: Cluster) -> ClusterHealth:
+async def cluster_report(admin: AdminCore, cluster: Cluster) -> ClusterReport:
     """Examine a cluster.
 
     Raises:
@@ -162,7 +162,7 @@ async def cluster_health(admin: AdminCore, cluster: Cluster) -> ClusterHealth:
     found = _Buckets(live=frozenset(tablets))
     await found.examine(admin, cluster, databases)
     servers = await asyncio.gather(*(_server(cluster, each, found) for each in nodes))
-    return ClusterHealth(
+    return ClusterReport(
         servers=tuple(servers),
         databases=len(databases),
         tables=found.tables,

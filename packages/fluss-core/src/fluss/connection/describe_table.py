@@ -87,3 +87,18 @@ async def nearest_named(cluster: Cluster, path: TablePath) -> AsyncIterator[None
         yield
     except TableNotFoundError as error:
         raise await missing_table(cluster, path) from error
+
+
+@asynccontextmanager
+async def nearest_database_named(cluster: Cluster, database: str) -> AsyncIterator[None]:
+    """Name the nearest databases in an error of a database that does not exist."""
+    try:
+        yield
+    except DatabaseNotFoundError as error:
+        databases = await list_databases(cluster)
+        there = ", ".join(sorted(databases))
+        raise DatabaseNotFoundError(
+            f"Database '{database}' does not exist.",
+            hint=did_you_mean(database, databases) or f"There are: {there}.",
+            database=database,
+        ) from error

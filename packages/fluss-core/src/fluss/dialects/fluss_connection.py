@@ -12,6 +12,7 @@ import pyarrow as pa
 from fluss.admin.admin import AdminCore, admin_of
 from fluss.connection.arguments import config_of, table_path_of
 from fluss.connection.connection import ClientConnection, TableHandle
+from fluss.dialects.kv_snapshot_lease import KvSnapshotLease
 from fluss.dialects.lookupers import TableLookup
 from fluss.dialects.table_scan import TableScan, TableScanBase
 from fluss.dialects.writers import AppendWriter, TableAppend, TableUpsert
@@ -44,9 +45,10 @@ def _awaited(
 
 
 class FlussAdmin:
-    """Databases, tables, partitions, offsets and servers of one cluster.
+    """Administers one cluster: databases, tables, partitions, offsets, access, servers, snapshots.
 
-    Tables are named by a `TablePath` or by `"database.table"`.
+    Its methods are those of Java's `Admin`. Tables are named by a `TablePath` or by
+    `"database.table"`.
     """
 
     def __init__(self, engine: Engine, core: AdminCore) -> None:
@@ -58,12 +60,17 @@ class FlussAdmin:
     list_databases = _awaited(AdminCore.list_databases)
     database_exists = _awaited(AdminCore.database_exists)
     get_database_info = _awaited(AdminCore.get_database_info)
+    alter_database = _awaited(AdminCore.alter_database)
+    list_database_summaries = _awaited(AdminCore.list_database_summaries)
 
     create_table = _awaited(AdminCore.create_table)
     drop_table = _awaited(AdminCore.drop_table)
     get_table_info = get_table = _awaited(AdminCore.get_table_info)
     list_tables = _awaited(AdminCore.list_tables)
     table_exists = _awaited(AdminCore.table_exists)
+    alter_table = _awaited(AdminCore.alter_table)
+    get_table_schema = _awaited(AdminCore.get_table_schema)
+    get_table_stats = _awaited(AdminCore.get_table_stats)
 
     create_partition = _awaited(AdminCore.create_partition)
     drop_partition = _awaited(AdminCore.drop_partition)
@@ -72,8 +79,45 @@ class FlussAdmin:
 
     list_offsets = _awaited(AdminCore.list_offsets)
     list_partition_offsets = _awaited(AdminCore.list_partition_offsets)
-    get_latest_lake_snapshot = _awaited(AdminCore.get_latest_lake_snapshot)
     get_server_nodes = _awaited(AdminCore.get_server_nodes)
+
+    get_latest_lake_snapshot = _awaited(AdminCore.get_latest_lake_snapshot)
+    get_lake_snapshot = _awaited(AdminCore.get_lake_snapshot)
+    get_readable_lake_snapshot = _awaited(AdminCore.get_readable_lake_snapshot)
+    get_latest_kv_snapshots = _awaited(AdminCore.get_latest_kv_snapshots)
+    get_kv_snapshot_metadata = _awaited(AdminCore.get_kv_snapshot_metadata)
+    list_kv_snapshots = _awaited(AdminCore.list_kv_snapshots)
+    list_remote_log_manifests = _awaited(AdminCore.list_remote_log_manifests)
+
+    def create_kv_snapshot_lease(self, lease_id: str, lease_duration_ms: int) -> KvSnapshotLease:
+        """A lease, which keeps KV snapshots from being deleted. No server is asked yet.
+
+        Args:
+            lease_id: Its name.
+            lease_duration_ms: How long snapshots are kept after the last `acquire_snapshots` or
+                `renew`.
+        """
+        core = self._core.create_kv_snapshot_lease(lease_id, lease_duration_ms)
+        return KvSnapshotLease(self._engine, core)
+
+    register_producer_offsets = _awaited(AdminCore.register_producer_offsets)
+    get_producer_offsets = _awaited(AdminCore.get_producer_offsets)
+    delete_producer_offsets = _awaited(AdminCore.delete_producer_offsets)
+
+    list_acls = _awaited(AdminCore.list_acls)
+    create_acls = _awaited(AdminCore.create_acls)
+    drop_acls = _awaited(AdminCore.drop_acls)
+
+    describe_cluster_configs = _awaited(AdminCore.describe_cluster_configs)
+    alter_cluster_configs = _awaited(AdminCore.alter_cluster_configs)
+    add_server_tag = _awaited(AdminCore.add_server_tag)
+    remove_server_tag = _awaited(AdminCore.remove_server_tag)
+    add_server_tag_by_rack = _awaited(AdminCore.add_server_tag_by_rack)
+    remove_server_tag_by_rack = _awaited(AdminCore.remove_server_tag_by_rack)
+    rebalance = _awaited(AdminCore.rebalance)
+    list_rebalance_progress = _awaited(AdminCore.list_rebalance_progress)
+    cancel_rebalance = _awaited(AdminCore.cancel_rebalance)
+    get_cluster_health = _awaited(AdminCore.get_cluster_health)
 
     def __repr__(self) -> str:
         return f"{type(self).__name__}()"

@@ -103,7 +103,12 @@ class Cluster:
     # --- asking -------------------------------------------------------------------------------
 
     async def ask_coordinator(
-        self, request: Message, answer_type: type[AnswerT], *, repeatable: bool = True
+        self,
+        request: Message,
+        answer_type: type[AnswerT],
+        *,
+        repeatable: bool = True,
+        version_min: int = 0,
     ) -> AnswerT:
         """Ask the coordinator, with retries where they can help and do no harm.
 
@@ -112,6 +117,10 @@ class Cluster:
             answer_type: The class of the answer.
             repeatable: Whether the request may reach the server twice. One that changes something
                 may not: it is sent again only where it has certainly not been received.
+            version_min: The lowest version of the API that understands all of the request.
+
+        Raises:
+            UnsupportedVersionError: The coordinator does not serve the API, or not this version.
         """
         api = api_of(request)
         is_in_flight = False
@@ -119,6 +128,7 @@ class Cluster:
         async def attempt() -> AnswerT | FlussError:
             nonlocal is_in_flight
             connection = await self._coordinator()
+            connection.apis.check_version(api, version_min)
             answer = await self._send(connection, api, [write_message(request)])
             is_in_flight = True
             try:

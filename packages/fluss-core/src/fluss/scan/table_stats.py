@@ -6,23 +6,18 @@ those of a log by its offsets. It is asked once: a display does not wait for a f
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from fluss.admin.row_counts import row_counts
 from fluss.connection.connection import TableHandle
 from fluss.errors import FlussError
 from fluss.model.options.scan_options import Mode, ScanOptions
-from fluss.model.paths import PhysicalTablePath, TableBucket
-from fluss.net.cluster_client import Cluster
-from fluss.net.leader_requests import Places, by_leader
+from fluss.model.paths import PhysicalTablePath
 from fluss.scan.batch_headers import bytes_stored
 from fluss.scan.scan_planner import plan_scan
 from fluss.scan.shape import shape_of
 from fluss.scan.split import ScanSplit
-from fluss.wire import messages
-from fluss.wire.api import ApiKey
-from fluss.wire.table_paths import read_bucket
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -71,42 +66,3 @@ def _row_count(table: TableHandle, splits: Sequence[ScanSplit]) -> int | None:
         return None
     known = [count for count in counts if count is not None]
     return sum(known) if len(known) == len(places) else None
-
-
-async def row_counts(cluster: Cluster, places: Places) -> dict[TableBucket, int | None]:
-    """Ask for the rows of each bucket; None where they are not known. One request to each server.
-
-    Args:
-        cluster: The cluster.
-        places: The buckets of one table, and the table or partition each is of.
-
-    Raises:
-        FlussError: A server cannot be asked.
-    """
-    if not places or not await cluster.offers(ApiKey.GET_TABLE_STATS):
-        return dict.fromkeys(places)
-    leaders = await by_leader(cluster, places)
-    answers = await asyncio.gather(
-        *(_ask(cluster, server_id, buckets) for server_id, buckets in leaders.items())
-    )
-    found = {bucket: rows for answer in answers for bucket, rows in answer.items()}
-    return {bucket: found.get(bucket) for bucket in places}
-
-
-async def _ask(
-    cluster: Cluster, server_id: int, buckets: list[TableBucket]
-) -> dict[TableBucket, int | None]:
-    table_id = buckets[0].table_id
-    request = messages.GetTableStatsRequest(table_id=table_id)
-    for each in buckets:
-        request.buckets_req.add(
-            partition_id=each.partition_id,
-            bucket_id=each.bucket_id,
-            routing_bucket_count=cluster.view.routing_count(each),
-        )
-    answer = await cluster.ask_server(server_id, request, messages.GetTableStatsResponse)
-    counts: dict[TableBucket, int | None] = {}
-    for found in answer.buckets_resp:
-        count = found.row_count if found.HasField("row_count") else None
-        counts[read_bucket(table_id, found)] = count
-    return counts

@@ -13,8 +13,7 @@ from functools import partial
 from typing import Any, Literal, Self, TypeVar, overload
 
 from fluss.admin.admin import AdminCore, admin_of
-from fluss.admin.alter_table import alter_table
-from fluss.admin.health import ClusterHealth, cluster_health
+from fluss.admin.health import ClusterReport, cluster_report
 from fluss.connection.arguments import table_path_of
 from fluss.connection.config_sources import (
     OpenedConfig,
@@ -38,11 +37,12 @@ from fluss.model.servers import ServerNode
 from fluss.model.tables.database import DatabaseDescriptor, DatabaseInfo
 from fluss.model.tables.descriptor import TableDescriptor
 from fluss.model.tables.table_info import TableInfo
-from fluss.model.types.given_types import columns_of
 from fluss.scan.table_source import without_view
+from fluss.session.session_admin import SessionAdmin
 from fluss.session.session_writes import SessionWrites
 from fluss.session.show import DATABASES_SHOWN_MAX, session_html, silent_html, within_moments
 from fluss.session.table import Table
+from fluss.session.table_changes import table_changes
 from fluss.write.table_from_frame import schema_of_frame
 
 T = TypeVar("T")
@@ -108,7 +108,7 @@ def connect(
 
 
 @at_door(Door.SESSION)
-class Session(SessionWrites):
+class Session(SessionWrites, SessionAdmin):
     """A session of one cluster; `fluss.connect` makes it. Any thread may use it.
 
     Sessions with the same settings share their connection. Inside `with`, a session is the active
@@ -306,8 +306,12 @@ class Session(SessionWrites):
         name: TablePath | str,
         *,
         add_columns: Any = None,
+        drop_columns: Names = (),
+        rename_columns: Mapping[str, str] | None = None,
+        modify_columns: Any = None,
         set_properties: Mapping[str, Any] | None = None,
         reset_properties: Sequence[str] = (),
+        buckets: int | None = None,
         ignore_if_not_exists: Literal[False] = False,
     ) -> Table: ...
 
@@ -317,8 +321,12 @@ class Session(SessionWrites):
         name: TablePath | str,
         *,
         add_columns: Any = None,
+        drop_columns: Names = (),
+        rename_columns: Mapping[str, str] | None = None,
+        modify_columns: Any = None,
         set_properties: Mapping[str, Any] | None = None,
         reset_properties: Sequence[str] = (),
+        buckets: int | None = None,
         ignore_if_not_exists: bool,
     ) -> Table | None: ...
 
@@ -327,18 +335,29 @@ class Session(SessionWrites):
         name: TablePath | str,
         *,
         add_columns: Any = None,
+        drop_columns: Names = (),
+        rename_columns: Mapping[str, str] | None = None,
+        modify_columns: Any = None,
         set_properties: Mapping[str, Any] | None = None,
         reset_properties: Sequence[str] = (),
+        buckets: int | None = None,
         ignore_if_not_exists: bool = False,
     ) -> Table | None:
         """Change a table: add columns that may be NULL at its end, set or reset properties.
+
+        No server up to Fluss 1.0 drops, renames or modifies columns; they refuse it.
 
         Args:
             name: `"database.table"`.
             add_columns: Names and types, such as `{"price": "DECIMAL(10, 2)"}`, an Arrow schema, or
                 `Column`s.
+            drop_columns: Columns to drop.
+            rename_columns: `{old name: new name}`.
+            modify_columns: Columns whose type changes, as in `add_columns`.
             set_properties: Properties to set.
             reset_properties: Properties to take back to their defaults.
+            buckets: The bucket count of partitions that are created from now on; needs Fluss 1.0,
+                and is changed alone.
             ignore_if_not_exists: Whether a table that is not there is no error.
 
         Returns:
@@ -348,18 +367,16 @@ class Session(SessionWrites):
             TableNotFoundError: There is none of this name, and that is not ignored.
         """
         path = self._path(name)
-        self._run(
-            alter_table(
-                self._connection.cluster,
-                path,
-                set_properties={
-                    key: _property(value) for key, value in (set_properties or {}).items()
-                },
-                reset_properties=list(reset_properties),
-                add_columns=() if add_columns is None else columns_of(add_columns),
-                ignore_if_not_exists=ignore_if_not_exists,
-            )
+        changes = table_changes(
+            add_columns=add_columns,
+            drop_columns=drop_columns,
+            rename_columns=rename_columns,
+            modify_columns=modify_columns,
+            set_properties=set_properties,
+            reset_properties=reset_properties,
+            buckets=buckets,
         )
+        self._run(self._admin.alter_table(path, changes, ignore_if_not_exists=ignore_if_not_exists))
         try:
             return self.table(path)
         except TableNotFoundError:
@@ -373,9 +390,9 @@ class Session(SessionWrites):
         """The servers that are alive: coordinator first, then tablet servers by id."""
         return self._run(self._admin.get_server_nodes())
 
-    def health(self) -> ClusterHealth:
+    def health(self) -> ClusterReport:
         """Examine the cluster: servers, latencies, clocks, leaders, replicas. Writes nothing."""
-        return self._run(cluster_health(self._admin, self._connection.cluster))
+        return self._run(cluster_report(self._admin, self._connection.cluster))
 
     def counters(self) -> dict[str, object]:
         """The counters of the connection: requests, bytes, batches, retries, latencies."""
@@ -471,7 +488,3 @@ def _drop(share: Share, note: OpenedConfig) -> None:
 
 def _url_table(url: FlussUrl) -> str | None:
     return None if url.table is None else f"{url.database}.{url.table}"
-
-
-def _property(value: Any) -> str:
-    return str(value).lower() if isinstance(value, bool) else str(value)

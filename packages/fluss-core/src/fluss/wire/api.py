@@ -140,6 +140,8 @@ class ApiKey(IntEnum):
     GET_CLUSTER_HEALTH = 1062, _BOTH, _PUBLIC, "GetClusterHealth"
     LIST_REMOTE_LOG_MANIFESTS = 1063, _COORDINATOR, _PUBLIC, "ListRemoteLogManifests"
     LIST_KV_SNAPSHOTS = 1064, _COORDINATOR, _PUBLIC, "ListKvSnapshots"
+    ADD_SERVER_TAG_BY_RACK = 1065, _COORDINATOR, _PUBLIC, "AddServerTagByRack"
+    REMOVE_SERVER_TAG_BY_RACK = 1066, _COORDINATOR, _PUBLIC, "RemoveServerTagByRack"
 
     @property
     def version_min(self) -> int:
@@ -225,6 +227,23 @@ class ServerApis:
         if not self.offers(key):
             raise self._unsupported(key)
         return min(self.versions[key][1], key.version_max)
+
+    def check_version(self, key: ApiKey, version_min: int) -> None:
+        """Refuse a server that knows an API, but not the version that a request needs.
+
+        Raises:
+            UnsupportedVersionError: It does not; the hint names the release that does.
+        """
+        highest = self.version(key)
+        if highest < version_min:
+            raise UnsupportedVersionError(
+                f"The request needs version {version_min} of {key.name}, and the server knows "
+                f"{highest}.",
+                hint=f"Version {version_min} of {key.name} came with Fluss 1.0; the server must be "
+                "at least that.",
+                api_key=key,
+                server_versions=self.versions.get(key),
+            )
 
     def check_type(self, expected: ServerRole) -> None:
         """Refuse a server that has another role than in the metadata; one without a role passes.

@@ -50,6 +50,7 @@ from fluss_server.server_errors import request_error
 DEFAULT_DATABASE: Final = "fluss"
 _FIRST_SCHEMA_ID: Final = 1
 _WRITER_IDS_TAKEN: Final = 1_000
+_NEVER_MS: Final = 2**63 - 1
 
 
 class Catalog:
@@ -353,6 +354,19 @@ class Catalog:
             writer_id=self._store.next_number("writer"),
         )
 
+    # --- settings -------------------------------------------------------------------------------
+
+    def setting(self, name: str) -> str | None:
+        """Return a setting of the cluster; None where it was never set."""
+        found = self._producers.get(_setting_id(name))
+        return None if found is None else bytes(found.body).decode()
+
+    def put_setting(self, name: str, text: str) -> None:
+        """Store a setting of the cluster."""
+        self.put_producer(
+            ProducerOffsets(producer_id=_setting_id(name), expires_ms=_NEVER_MS, body=text.encode())
+        )
+
     # --- producers ------------------------------------------------------------------------------
 
     def producer(self, producer_id: str) -> ProducerOffsets | None:
@@ -548,6 +562,14 @@ def epoch_name(table_id: int) -> str:
 def partition_buckets_name(partition_id: int) -> str:
     """Return the name under which the bucket count of a partition of such a table is stored."""
     return f"buckets {partition_id}"
+
+
+def _setting_id(name: str) -> str:
+    """The row of a setting among those of producers, whose ids have no colon.
+
+    So servers of earlier versions can still read the file.
+    """
+    return f"setting:{name}"
 
 
 def _numbers_name(table_id: int, position: int) -> str:

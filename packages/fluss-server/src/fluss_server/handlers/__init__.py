@@ -13,7 +13,9 @@ from typing import Final
 from fluss.wire import messages as pb
 from fluss.wire.api import ApiKey
 from fluss_server.handlers import (
+    serve_access,
     serve_cluster,
+    serve_configs,
     serve_databases,
     serve_fetch,
     serve_keys,
@@ -21,6 +23,7 @@ from fluss_server.handlers import (
     serve_partitions,
     serve_produce,
     serve_producers,
+    serve_rebalance,
     serve_scan_kv,
     serve_tables,
     serve_unsupported,
@@ -39,6 +42,9 @@ _SERVED = (
     *serve_keys.HANDLERS,
     *serve_scan_kv.HANDLERS,
     *serve_producers.HANDLERS,
+    *serve_access.HANDLERS,
+    *serve_configs.HANDLERS,
+    *serve_rebalance.HANDLERS,
     *serve_unsupported.HANDLERS,
 )
 

@@ -1,13 +1,15 @@
-"""Requests about the cluster: versions, login, metadata, writer ids, configuration, health."""
+"""Requests about the cluster: versions, login, metadata, writer ids, health."""
 
 from __future__ import annotations
 
 from typing import Any
 
 from fluss.error_codes import ErrorCode
+from fluss.model.cluster.acls import OperationType
 from fluss.wire import messages as pb
 from fluss.wire.api import ApiKey, ServerApis
 from fluss.wire.table_paths import read_table_path, write_table_path
+from fluss_server.access.request_rights import table as table_resource
 from fluss_server.catalog.catalog_entries import PartitionEntry, TableEntry
 from fluss_server.request_handler import Call, message_handler
 from fluss_server.server_errors import request_error
@@ -33,8 +35,11 @@ def versions_of(keys: list[ApiKey]) -> pb.ApiVersionsResponse:
 
 
 def init_writer(node: Node, call: Call, request: pb.InitWriterRequest) -> pb.InitWriterResponse:
-    """Return an id for an idempotent writer."""
-    del call, request
+    """Return an id for an idempotent writer, who may write one of the tables it names."""
+    named = [table_resource(each) for each in request.table_path]
+    user = call.caller.user
+    if named and not any(node.access.allows(user, OperationType.WRITE, each) for each in named):
+        node.access.check(user, OperationType.WRITE, named[0])
     return pb.InitWriterResponse(writer_id=node.catalog.next_writer_id())
 
 
@@ -51,12 +56,17 @@ def get_metadata(node: Node, call: Call, request: pb.MetadataRequest) -> pb.Meta
     response.tablet_servers.add(node_id=NODE_ID, host=host, port=port)
     named: list[TableEntry] = []
     for path in request.table_path:
-        table = node.catalog.table(read_table_path(path))
-        named.append(table)
-        _add_table(response, table)
-    for table, partition in _asked_partitions(node, request, named).values():
+        found = node.catalog.table(read_table_path(path))
+        if node.access.allows(call.caller.user, OperationType.DESCRIBE, table_resource(found.path)):
+            named.append(found)
+            _add_table(response, found)
+    for entry, partition in _asked_partitions(node, request, named).values():
+        if not node.access.allows(
+            call.caller.user, OperationType.DESCRIBE, table_resource(entry.path)
+        ):
+            continue
         added = response.partition_metadata.add(
-            table_id=table.table_id,
+            table_id=entry.table_id,
             partition_name=partition.name,
             partition_id=partition.partition_id,
             bucket_count=partition.bucket_count,
@@ -125,20 +135,6 @@ def get_security_token(
     return pb.GetFileSystemSecurityTokenResponse(schema="file", token=b"")
 
 
-def describe_configs(
-    node: Node, call: Call, request: pb.DescribeClusterConfigsRequest
-) -> pb.DescribeClusterConfigsResponse:
-    """Return the durability mode; the server has no other dynamic configuration."""
-    del call, request
-    response = pb.DescribeClusterConfigsResponse()
-    response.configs.add(
-        config_key="embedded.durability",
-        config_value=str(node.config.durability),
-        config_source="INITIAL_SERVER_CONFIG",
-    )
-    return response
-
-
 def get_health(
     node: Node, call: Call, request: pb.GetClusterHealthRequest
 ) -> pb.GetClusterHealthResponse:
@@ -164,6 +160,5 @@ HANDLERS = (
     message_handler(ApiKey.INIT_WRITER, init_writer),
     message_handler(ApiKey.GET_METADATA, get_metadata),
     message_handler(ApiKey.GET_FILESYSTEM_SECURITY_TOKEN, get_security_token),
-    message_handler(ApiKey.DESCRIBE_CLUSTER_CONFIGS, describe_configs),
     message_handler(ApiKey.GET_CLUSTER_HEALTH, get_health),
 )

@@ -6,9 +6,11 @@ import asyncio
 
 from fluss.error_codes import ErrorCode
 from fluss.errors import InvalidNameError
+from fluss.model.cluster.acls import OperationType
 from fluss.model.tables.database import DatabaseDescriptor
 from fluss.wire import messages as pb
 from fluss.wire.api import ApiKey
+from fluss_server.access.request_rights import database as database_resource
 from fluss_server.catalog.alteration import altered_database
 from fluss_server.request_handler import Call, message_handler
 from fluss_server.server_errors import request_error, with_code
@@ -66,10 +68,11 @@ def alter_database(
 def list_databases(
     node: Node, call: Call, request: pb.ListDatabasesRequest
 ) -> pb.ListDatabasesResponse:
-    """Return the names of all databases, or their summaries."""
-    del call
+    """Return the names of the databases that the user may describe, or their summaries."""
     response = pb.ListDatabasesResponse()
     for database in node.catalog.databases:
+        if not _is_seen(node, call, database.name):
+            continue
         if request.include_summary:
             response.database_summary.add(
                 database_name=database.name,
@@ -84,9 +87,11 @@ def list_databases(
 def database_exists(
     node: Node, call: Call, request: pb.DatabaseExistsRequest
 ) -> pb.DatabaseExistsResponse:
-    """Return whether a database exists."""
-    del call
-    return pb.DatabaseExistsResponse(exists=node.catalog.has_database(request.database_name))
+    """Return whether a database exists, and the user may describe it."""
+    name = request.database_name
+    return pb.DatabaseExistsResponse(
+        exists=node.catalog.has_database(name) and _is_seen(node, call, name)
+    )
 
 
 def get_database_info(
@@ -100,6 +105,10 @@ def get_database_info(
         created_time=found.created_ms,
         modified_time=found.modified_ms,
     )
+
+
+def _is_seen(node: Node, call: Call, name: str) -> bool:
+    return node.access.allows(call.caller.user, OperationType.DESCRIBE, database_resource(name))
 
 
 HANDLERS = (

@@ -16,6 +16,7 @@ from typing import Final
 
 from fluss.error_codes import ErrorCode
 from fluss.errors import FlussError
+from fluss.model.cluster.acls import OperationType
 from fluss.wire import messages as pb
 from fluss.wire.api import ApiKey
 from fluss.wire.byte_buffers import Buffer, count_bytes
@@ -25,6 +26,7 @@ from fluss.wire.zero_copy.fetch_log import (
     FetchedTable,
     FetchLogResponse,
 )
+from fluss_server.access.request_rights import table_by_id
 from fluss_server.handlers.bucket_answers import bucket_count_of, error_fields, partition_id_of
 from fluss_server.request_handler import Call, layout_handler
 from fluss_server.server_errors import request_error
@@ -67,11 +69,38 @@ def fetch_log(
                 ErrorCode.UNKNOWN_SERVER_ERROR,
                 "A filter needs the id of the schema that it was made for (filter_schema_id).",
             )
+    forbidden = _take_forbidden(node, call, request) if node.access.is_on else []
     found = _read_all(node, request)
+    if forbidden:
+        found.tables += forbidden
+        return found.response
     wait_ms = _wait_ms(node, request)
     if not wait_ms or found.is_urgent or found.size >= request.min_bytes:
         return found.response
     return _wait_for_rows(node, call, request, wait_ms)
+
+
+def _take_forbidden(node: Node, call: Call, request: pb.FetchLogRequest) -> list[FetchedTable]:
+    """Take the tables that the user may not read out of a request, and answer them."""
+    answers = []
+    for place in reversed(range(len(request.tables_req))):
+        asked = request.tables_req[place]
+        table = table_by_id(node.catalog, asked.table_id)
+        try:
+            if table is not None:
+                node.access.check(call.caller.user, OperationType.READ, table)
+        except FlussError as error:
+            refused = tuple(
+                FetchedBucket(
+                    partition_id=partition_id_of(each),
+                    bucket_id=each.bucket_id,
+                    **error_fields(error),
+                )
+                for each in asked.buckets_req
+            )
+            answers.append(FetchedTable(table_id=asked.table_id, buckets_resp=refused))
+            del request.tables_req[place]
+    return answers
 
 
 def _wait_ms(node: Node, request: pb.FetchLogRequest) -> int:

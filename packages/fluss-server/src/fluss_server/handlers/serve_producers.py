@@ -6,8 +6,10 @@ import re
 from typing import Final
 
 from fluss.error_codes import ErrorCode
+from fluss.model.cluster.acls import OperationType
 from fluss.wire import messages as pb
 from fluss.wire.api import ApiKey
+from fluss_server.access.request_rights import table_by_id
 from fluss_server.catalog.catalog_entries import ProducerOffsets
 from fluss_server.request_handler import Call, message_handler
 from fluss_server.server_errors import request_error
@@ -45,11 +47,11 @@ def get(
     node: Node, call: Call, request: pb.GetProducerOffsetsRequest
 ) -> pb.GetProducerOffsetsResponse:
     """Return the stored offsets, expired or not; an empty response where there are none."""
-    del call
     known = node.catalog.producer(_checked(request.producer_id))
     if known is None:
         return pb.GetProducerOffsetsResponse()
     response = pb.GetProducerOffsetsResponse.FromString(known.body)
+    _check(node, call, OperationType.READ, response)
     response.producer_id = known.producer_id
     response.expiration_time = known.expires_ms
     return response
@@ -59,9 +61,22 @@ def delete(
     node: Node, call: Call, request: pb.DeleteProducerOffsetsRequest
 ) -> pb.DeleteProducerOffsetsResponse:
     """Delete the stored offsets."""
-    del call
-    node.catalog.drop_producers([_checked(request.producer_id)])
+    known = node.catalog.producer(_checked(request.producer_id))
+    if known is not None:
+        stored = pb.GetProducerOffsetsResponse.FromString(known.body)
+        _check(node, call, OperationType.WRITE, stored)
+        node.catalog.drop_producers([known.producer_id])
     return pb.DeleteProducerOffsetsResponse()
+
+
+def _check(
+    node: Node, call: Call, operation: OperationType, stored: pb.GetProducerOffsetsResponse
+) -> None:
+    """Refuse a user who may not do this with each of the tables."""
+    for each in stored.table_offsets:
+        table = table_by_id(node.catalog, each.table_id)
+        if table is not None:
+            node.access.check(call.caller.user, operation, table)
 
 
 def _checked(producer_id: str) -> str:

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 from fluss.error_codes import ErrorCode
 from fluss.errors import InvalidNameError
+from fluss.model.cluster.acls import OperationType
 from fluss.model.paths import TablePath
 from fluss.wire import messages as pb
 from fluss.wire.api import ApiKey
 from fluss.wire.table_paths import read_table_path
+from fluss_server.access.request_rights import table as table_resource
 from fluss_server.catalog.alteration import altered_table
 from fluss_server.catalog.creation import (
     check_replication,
@@ -72,18 +74,23 @@ async def drop_table(node: Node, call: Call, request: pb.DropTableRequest) -> pb
 
 
 def list_tables(node: Node, call: Call, request: pb.ListTablesRequest) -> pb.ListTablesResponse:
-    """Return the names of a database's tables."""
-    del call
+    """Return the names of a database's tables that the user may describe."""
     node.catalog.database(request.database_name)
     tables = node.catalog.tables_of(request.database_name)
-    return pb.ListTablesResponse(table_name=[each.path.table_name for each in tables])
+    return pb.ListTablesResponse(
+        table_name=[each.path.table_name for each in tables if _is_seen(node, call, each.path)]
+    )
 
 
 def table_exists(node: Node, call: Call, request: pb.TableExistsRequest) -> pb.TableExistsResponse:
-    """Return whether a table exists."""
-    del call
-    found = node.catalog.find_table(read_table_path(request.table_path))
-    return pb.TableExistsResponse(exists=found is not None)
+    """Return whether a table exists, and the user may describe it."""
+    path = read_table_path(request.table_path)
+    exists = node.catalog.find_table(path) is not None and _is_seen(node, call, path)
+    return pb.TableExistsResponse(exists=exists)
+
+
+def _is_seen(node: Node, call: Call, path: TablePath) -> bool:
+    return node.access.allows(call.caller.user, OperationType.DESCRIBE, table_resource(path))
 
 
 def get_table_info(

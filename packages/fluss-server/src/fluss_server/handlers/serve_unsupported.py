@@ -1,8 +1,6 @@
-"""Features this server does not have: lake tiering, remote snapshots, access control.
+"""Features this server does not have: lake tiering, remote snapshots.
 
-The responses are those of a cluster without a lake, without snapshots and without an authorizer.
-Requests for which there is no such response (rebalancing, server tags) have no handler and are
-refused with an error code.
+The responses are those of a cluster without a lake and without snapshots.
 """
 
 from __future__ import annotations
@@ -165,15 +163,6 @@ def _partition(node: Node, table: TableEntry, name: str) -> PartitionEntry:
     return found
 
 
-# --- access control -------------------------------------------------------------------------------
-
-
-def refuse_acls(node: Node, call: Call, request: Any) -> NoReturn:
-    """Refuse: every user may do everything."""
-    del node, call, request
-    raise request_error(ErrorCode.SECURITY_DISABLED_EXCEPTION, "No Authorizer is configured.")
-
-
 HANDLERS = (
     message_handler(ApiKey.GET_LAKE_SNAPSHOT, get_lake_snapshot),
     message_handler(ApiKey.LAKE_TIERING_HEARTBEAT, lake_heartbeat),
@@ -186,7 +175,4 @@ HANDLERS = (
     message_handler(ApiKey.RELEASE_KV_SNAPSHOT_LEASE, release_lease),
     message_handler(ApiKey.DROP_KV_SNAPSHOT_LEASE, drop_lease),
     message_handler(ApiKey.LIST_REMOTE_LOG_MANIFESTS, list_remote_manifests),
-    message_handler(ApiKey.CREATE_ACLS, refuse_acls),
-    message_handler(ApiKey.LIST_ACLS, refuse_acls),
-    message_handler(ApiKey.DROP_ACLS, refuse_acls),
 )

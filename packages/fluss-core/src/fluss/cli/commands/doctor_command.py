@@ -12,7 +12,7 @@ from fluss.cli.files.format_names import OutputFormat
 from fluss.cli.global_options import GlobalOptions
 
 if TYPE_CHECKING:
-    from fluss.admin.health import ClusterHealth, ServerHealth
+    from fluss.admin.health import ClusterReport, ServerHealth
 
 _SERVER: Final = (
     ("server", "string"),
@@ -59,7 +59,7 @@ def doctor(context: typer.Context) -> None:
         raise typer.Exit(1)
 
 
-def _lines(found: ClusterHealth) -> Iterator[str]:
+def _lines(found: ClusterReport) -> Iterator[str]:
     width = max((len(each.node.uid) for each in found.servers), default=0)
     for each in found.servers:
         yield f"  {each.node.uid:<{width}}  {each.node.address}  {_state_of(each)}"

@@ -117,3 +117,18 @@ class DatabaseInfo:
             f"DatabaseInfo(database_name={self.database_name!r}, "
             f"created_time={self.created_time}, modified_time={self.modified_time})"
         )
+
+
+@dataclass(frozen=True, slots=True)
+class DatabaseSummary:
+    """A database in a list.
+
+    Attributes:
+        database_name: Its name.
+        created_time: When it was created, in milliseconds since 1970; None where not known.
+        table_count: How many tables it has; None where not known.
+    """
+
+    database_name: str
+    created_time: int | None
+    table_count: int | None

@@ -1640,6 +1640,30 @@ class RemoveServerTagResponse(_message.Message):
     __slots__ = ()
     def __init__(self) -> None: ...
 
+class AddServerTagByRackRequest(_message.Message):
+    __slots__ = ("racks", "server_tag")
+    RACKS_FIELD_NUMBER: _ClassVar[int]
+    SERVER_TAG_FIELD_NUMBER: _ClassVar[int]
+    racks: _containers.RepeatedScalarFieldContainer[str]
+    server_tag: int
+    def __init__(self, racks: _Optional[_Iterable[str]] = ..., server_tag: _Optional[int] = ...) -> None: ...
+
+class AddServerTagByRackResponse(_message.Message):
+    __slots__ = ()
+    def __init__(self) -> None: ...
+
+class RemoveServerTagByRackRequest(_message.Message):
+    __slots__ = ("racks", "server_tag")
+    RACKS_FIELD_NUMBER: _ClassVar[int]
+    SERVER_TAG_FIELD_NUMBER: _ClassVar[int]
+    racks: _containers.RepeatedScalarFieldContainer[str]
+    server_tag: int
+    def __init__(self, racks: _Optional[_Iterable[str]] = ..., server_tag: _Optional[int] = ...) -> None: ...
+
+class RemoveServerTagByRackResponse(_message.Message):
+    __slots__ = ()
+    def __init__(self) -> None: ...
+
 class RebalanceRequest(_message.Message):
     __slots__ = ("goals",)
     GOALS_FIELD_NUMBER: _ClassVar[int]

@@ -1,0 +1,1 @@
+"""What administrators of a cluster see and change: access, settings, placement, health."""
