@@ -15,6 +15,7 @@ from fluss.errors import FlussError
 from fluss.exactly_once import Task, append_exactly_once
 from fluss.lookup.lookup_cores import key_lookup
 from fluss.net.handoff import BlockingSink
+from fluss.scan.table_stats import table_size
 from fluss.wire import messages
 from fluss.wire.table_paths import write_table_path
 from fluss.write.writer_pool import upsert_core
@@ -123,6 +124,9 @@ def test_a_filter_reads_only_the_bucket_of_its_key_in_each_partition(keyed_days)
 def test_limits_and_tails_read_all_partitions(keyed_days):
     assert keyed_days.head(300).num_rows == 300
     assert keyed_days.scan(tail=5, mode="changelog").to_arrow().num_rows == 5
+    assert keyed_days.scan(start="-1h", mode="changelog").to_arrow().num_rows == 360
+    size = table_size(keyed_days._core)
+    assert (size.partitions, size.rows) == (3, 360)
 
 
 def test_rows_are_replaced_and_deleted_where_they_are(keyed_days):

@@ -22,6 +22,7 @@ from fluss.errors import (
 from fluss.log.plan_fetch import BUCKET_BYTES_FIRST
 from fluss.records.log.log_batch import iter_log_headers
 from fluss.scan import open_split
+from fluss.wire.api import ApiKey
 from tests.support.differential.state_model import COORDINATOR_LAG_S
 from tests.support.servers.read_harness import eventually
 
@@ -343,3 +344,21 @@ def test_a_plan_over_many_partitions_and_buckets_is_three_requests(session, wire
     seen = recorded(wire, lambda: table.scan().splits())
     assert seen.counts() == {"GET_TABLE_INFO": 1, "LIST_PARTITION_INFOS": 1, "FETCH_LOG": 1}
     assert len(seen.buckets("FETCH_LOG")) == 100
+
+
+def test_options_of_readers_reach_the_servers(session, wire, database, keyed):
+    url = f"fluss://{wire.bootstrap}/{database}"
+    options = {"scanner.log.read-preference": "remote-first", "scanner.kv.fetch.max-bytes": "4kb"}
+    with fluss.connect(url, **options) as other:
+        table = other.table("keyed")
+        seen = recorded(wire, table.scan(mode="changelog").to_arrow)
+        # Requests for one byte ask where logs end, and read nothing.
+        reads = [each.request for each in seen.of("FETCH_LOG") if each.request.max_bytes > 1]
+        assert {each.read_preference for each in reads} == {1}
+        if other._connection.cluster.offers_now(ApiKey.SCAN_KV):
+            seen = recorded(wire, table.scan(strategy="scan_kv").to_arrow)
+            pages = [each.request.batch_size_bytes for each in seen.of("SCAN_KV")]
+            assert set(pages) - {0} == {4_096}  # 0: the request that closes a scan
+            assert len(pages) > keyed.buckets * 2
+    seen = recorded(wire, keyed.scan(mode="changelog").to_arrow)
+    assert not any(each.request.HasField("read_preference") for each in seen.of("FETCH_LOG"))

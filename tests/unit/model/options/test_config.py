@@ -25,6 +25,8 @@ DOCUMENTED = [
     ("remote_file_download_thread_num", "remote-file.download-thread-num", 3),
     ("scanner_remote_log_read_concurrency", "scanner.remote-log.read-concurrency", 4),
     ("scanner_log_max_poll_records", "scanner.log.max-poll-records", 500),
+    ("scanner_log_read_preference", "scanner.log.read-preference", "local-first"),
+    ("scanner_kv_fetch_max_bytes", "scanner.kv.fetch.max-bytes", 4 * 1024 * 1024),
     ("scanner_log_fetch_max_bytes", "scanner.log.fetch.max-bytes", 16777216),
     ("scanner_log_fetch_min_bytes", "scanner.log.fetch.min-bytes", 1),
     ("scanner_log_fetch_wait_max_time_ms", "scanner.log.fetch.wait-max-time-ms", 500),

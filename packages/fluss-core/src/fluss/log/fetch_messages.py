@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass, field
+from typing import Final
 
 from fluss.errors import (
     CorruptBatchError,
@@ -27,6 +28,8 @@ from fluss.wire.api import CLIENT_IS_NO_FOLLOWER
 from fluss.wire.byte_buffers import Buffer
 from fluss.wire.messages import write_message
 from fluss.wire.zero_copy.fetch_log import FETCH_LOG_RESPONSE, FetchedBucket
+
+REMOTE_FIRST: Final = 1  # of FetchLogRequest.read_preference; servers take anything else for 0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -79,6 +82,7 @@ def write_fetch(fetch: Fetch, target: FetchTarget, view: ClusterView) -> bytes:
         max_bytes=fetch.bytes_max,
         max_wait_ms=fetch.wait_ms_max,
         min_bytes=fetch.bytes_min,
+        read_preference=REMOTE_FIRST if fetch.prefers_remote else None,
     )
     projects = target.projects(fetch)
     table = request.tables_req.add(table_id=target.table_id, projection_pushdown_enabled=projects)

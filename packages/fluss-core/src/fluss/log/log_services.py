@@ -41,4 +41,5 @@ def limits_of(config: Config) -> FetchLimits:
         bytes_max_for_bucket_scanned=for_bucket if is_set else BUCKET_BYTES_SCANNED,
         bytes_min=config.scanner_log_fetch_min_bytes,
         wait_ms_max=config.scanner_log_fetch_wait_max_time_ms,
+        prefers_remote=config.scanner_log_read_preference == "remote-first",
     )

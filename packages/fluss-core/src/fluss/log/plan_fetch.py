@@ -52,6 +52,8 @@ class FetchLimits:
             answers there are, the less is done for each.
         bytes_min: How much a server waits for, and how long at most.
         unread_bytes_max: How much may be unread.
+        prefers_remote: Whether rows that are on a server's disks and in the remote store are read
+            from the latter.
     """
 
     bytes_max: int = 16 * 1024 * 1024
@@ -60,6 +62,7 @@ class FetchLimits:
     bytes_min: int = 1
     wait_ms_max: int = 500
     unread_bytes_max: int = 64 * 1024 * 1024
+    prefers_remote: bool = False
 
     @property
     def scanning(self) -> FetchLimits:
@@ -182,6 +185,7 @@ class Fetch:
     bytes_max_for_bucket: int
     bytes_min: int | None
     wait_ms_max: int | None
+    prefers_remote: bool = False
 
 
 @dataclass(slots=True)
@@ -275,6 +279,7 @@ class FetchPlan:
             bytes_max_for_bucket=self.limits.bytes_max_for_bucket,
             bytes_min=None if parked is None else self.limits.bytes_min,
             wait_ms_max=parked,
+            prefers_remote=self.limits.prefers_remote,
         )
 
     def _parked_ms(self, now: float) -> int | None:

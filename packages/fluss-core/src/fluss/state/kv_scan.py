@@ -25,7 +25,6 @@ from fluss.wire.zero_copy import scan_batches as wire
 log = logging.getLogger("fluss.kv_scan")
 
 ROWS_MAX: Final = 2**31 - 1
-PAGE_BYTES: Final = 4 * 1024 * 1024
 CLOSE_WAIT_S_MAX: Final = 0.5
 
 
@@ -67,7 +66,10 @@ class KvScan:
         log_offset: The offset of the changelog at which the snapshot stands, after `open`.
     """
 
-    def __init__(self, cluster: Cluster, path: PhysicalTablePath, bucket: TableBucket) -> None:
+    def __init__(
+        self, cluster: Cluster, path: PhysicalTablePath, bucket: TableBucket, *, page_bytes: int
+    ) -> None:
+        self._page_bytes = page_bytes
         self._cluster = cluster
         self._path = path
         self._bucket = bucket
@@ -87,7 +89,7 @@ class KvScan:
         async def attempt() -> wire.ScanKvResponse:
             leader = await self._cluster.leader(self._path, self._bucket)
             self._server_id = leader.server_id
-            request = messages.ScanKvRequest(call_seq_id=0, batch_size_bytes=PAGE_BYTES)
+            request = messages.ScanKvRequest(call_seq_id=0, batch_size_bytes=self._page_bytes)
             request.bucket_scan_req.table_id = self._bucket.table_id
             request.bucket_scan_req.bucket_id = self._bucket.bucket_id
             if self._bucket.partition_id is not None:
@@ -115,7 +117,9 @@ class KvScan:
                 return None
             self._calls += 1
             request = messages.ScanKvRequest(
-                scanner_id=self._scanner_id, call_seq_id=self._calls, batch_size_bytes=PAGE_BYTES
+                scanner_id=self._scanner_id,
+                call_seq_id=self._calls,
+                batch_size_bytes=self._page_bytes,
             )
             page = self._taken(await self._ask(request))
         return page

@@ -76,7 +76,8 @@ class StoredState:
     def by_pages(self) -> Iterator[StoredRows]:
         """All rows in pages of a snapshot that the server keeps until the last page."""
         connection = self.table.connection
-        scan = KvScan(connection.cluster, self.path, self.bucket)
+        page_bytes = connection.options.scanner_kv_fetch_max_bytes
+        scan = KvScan(connection.cluster, self.path, self.bucket, page_bytes=page_bytes)
 
         def pages() -> Iterator[Frames]:
             while (page := self._run(scan.next_page())) is not None:

@@ -209,6 +209,13 @@ class ClientOptions(OptionSet):
         high=INT_MAX,
         aliases=("scanner.log.fetch.wait-max-time",),
     )
+    scanner_log_read_preference = Option[str](
+        "scanner.log.read-preference",
+        "local-first",
+        _one_of("local-first", "remote-first"),
+        "Where rows are read that a server still has on its disks and in the remote store: "
+        "local-first, or remote-first, which spares the servers. Servers before 1.0 ignore it.",
+    )
     scanner_log_check_crc = flag(
         "scanner.log.check-crc",
         True,
@@ -223,6 +230,11 @@ class ClientOptions(OptionSet):
         "scanner.remote-log.read-concurrency",
         4,
         "How many parts of remote files a scanner reads at a time.",
+    )
+    scanner_kv_fetch_max_bytes = size(
+        "scanner.kv.fetch.max-bytes",
+        4 * _MIB,
+        "How much a page of a scan of the stored rows holds (SCAN_KV of servers since 1.0).",
     )
     remote_file_download_thread_num = whole(
         "remote-file.download-thread-num",
