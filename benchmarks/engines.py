@@ -1,17 +1,20 @@
-"""Dataframe engines on a real server, compared with the core that they use.
+"""Dataframe engines on a real server, compared with their core and with files of this machine.
 
-`./dev bench engines [--rows N] [--bootstrap HOST:PORT] [--engines polars,duckdb,pandas]` writes N
-rows (20 million) of six columns into four buckets and asks each engine the same:
+`./dev bench engines [--rows N] [--shape plain|wide|nested] [--engines polars,duckdb,pandas]` writes
+N rows (20 million) into four buckets, into four Parquet files and into a Delta table, and asks each
+engine the same:
 
 - the whole table, beside the core's `to_arrow`: how many times as fast;
-- a group-by and a top-10, beside the core's read of those columns and the engine over them in
-  memory: how many times as long;
+- the same, a group-by and a top-10, beside the core's read of those columns and the engine over
+  them in memory: how many times as long;
+- these and one key, beside the engine's own reader of Parquet and of Delta: how many times as
+  long it takes to read live data of a server;
 - a scan of two columns, of one key, of ten rows: how many bytes came over the wire;
 - a sum over everything, batch by batch: how much memory it took above what there was.
 
 Both sides of a comparison alternate in one run. Wall-clock time and processor time of this process
-are
-shown, because machines are shared. A cluster is started where none is named.
+are shown, because machines are shared; the time of the server is not in the latter. A cluster is
+started where none is named (`--bootstrap HOST:PORT`). Delta needs `benchmarks/requirements.txt`.
 """
 
 from __future__ import annotations
@@ -19,6 +22,7 @@ from __future__ import annotations
 import argparse
 import os
 import statistics
+import tempfile
 import threading
 import time
 import uuid
@@ -27,197 +31,51 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import pyarrow as pa
 
 import fluss
+from benchmarks._engine_queries import ENGINES, Bench
+from benchmarks._engine_rows import BUCKETS, SHAPES, written, written_as_delta
 from benchmarks._measure import cluster, machine
 from fluss.session import Session, Table
 
 ROWS = 20_000_000
-BUCKETS = 4
-CHUNK_ROWS = 200_000
-NAMES = 1_000
 PAIRS = 5
 SAMPLE_S = 0.01
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Bench:
-    """The queries of one engine; each returns how many rows it found.
-
-    Attributes:
-        whole: Reads all rows; the target is `whole_min` times the core's speed.
-        grouped: The sum of `x` by `name`, of a scan.
-        grouped_in_memory: The same of an Arrow table.
-        top: The ten rows with the greatest `y`, of a scan.
-        top_in_memory: The same of an Arrow table.
-        one_key: The row of one id.
-        few: Ten rows.
-        total: The sum of `y`, without the table being in memory.
-    """
-
-    name: str
-    whole_min: float
-    whole: Callable[[], int]
-    grouped: Callable[[], int]
-    grouped_in_memory: Callable[[pa.Table], int]
-    top: Callable[[], int]
-    top_in_memory: Callable[[pa.Table], int]
-    one_key: Callable[[], int]
-    few: Callable[[], int]
-    total: Callable[[], int]
-
-
 def main() -> None:
     """Write the table, run the queries, and print."""
-    parser = argparse.ArgumentParser(description="Dataframe engines beside the core.")
+    parser = argparse.ArgumentParser(description="Dataframe engines beside the core and files.")
     parser.add_argument("--rows", type=int, default=ROWS)
     parser.add_argument("--pairs", type=int, default=PAIRS)
+    parser.add_argument("--shape", choices=SHAPES, default="plain")
     parser.add_argument("--bootstrap", default=os.environ.get("FLUSS_TEST_BOOTSTRAP"))
-    parser.add_argument("--engines", default=",".join(_ENGINES))
+    parser.add_argument("--engines", default=",".join(ENGINES))
     given = parser.parse_args()
-    with cluster(given.bootstrap) as bootstrap:
+    with (
+        cluster(given.bootstrap) as bootstrap,
+        tempfile.TemporaryDirectory(prefix="fluss-bench-") as folder,
+    ):
         database = f"engines_{uuid.uuid4().hex[:8]}"
-        url = f"fluss://{bootstrap}/{database}"
-        with fluss.connect(url) as session:
+        with fluss.connect(f"fluss://{bootstrap}/{database}") as session:
             session.create_database(database)
             try:
-                table = _written(session, given.rows)
-                print(f"{given.rows:,} rows x 6 columns in {BUCKETS} buckets\n{machine()}\n")
+                table = written(session, given.shape, given.rows, Path(folder))
+                columns = len(table.schema)
+                print(f"{given.rows:,} rows x {columns} columns in {BUCKETS} buckets\n{machine()}")
+                delta = written_as_delta(Path(folder))
+                if delta is None:
+                    print(
+                        "deltalake is not installed: nothing is compared with Delta. "
+                        "pip install -r benchmarks/requirements.txt"
+                    )
+                print()
                 for name in given.engines.split(","):
-                    _measure(_ENGINES[name](table, bootstrap), session, table, given.pairs)
+                    bench = ENGINES[name](table, f"{folder}/parquet", delta)
+                    _measure(bench, session, table, given.pairs)
             finally:
                 session.drop_database(database, cascade=True)
-
-
-def _written(session: Session, rows: int) -> Table:
-    rng = np.random.default_rng(7)
-    names = pa.array([f"name {each}" for each in range(NAMES)])
-    table = None
-    for start in range(0, rows, CHUNK_ROWS):
-        count = min(CHUNK_ROWS, rows - start)
-        chunk = pa.table(
-            {
-                "id": pa.array(np.arange(start, start + count)),
-                "name": names.take(pa.array(rng.integers(0, NAMES, count))),
-                "x": rng.random(count),
-                "y": rng.integers(0, 2**40, count),
-                "k": pa.array(rng.integers(0, 100, count).astype(np.int32)),
-                "at": pa.array(np.arange(start, start + count) * 1_000, pa.timestamp("us")),
-            }
-        )
-        if table is None:
-            table = session.create_table("events", chunk, buckets=BUCKETS, bucket_key=["id"])
-        table.append(chunk)
-    if table is None:
-        raise SystemExit("--rows must be more than 0")
-    return table
-
-
-# --- engines --------------------------------------------------------------------------------------
-
-
-def _polars(table: Table, _: str) -> Bench:
-    import polars as pl
-
-    import fluss_polars  # noqa: F401 - gives Polars scan_fluss
-
-    def grouped(frame: pl.LazyFrame) -> int:
-        return frame.group_by("name").agg(pl.col("x").sum()).collect().height
-
-    def top(frame: pl.LazyFrame) -> int:
-        return frame.select("id", "y").top_k(10, by="y").collect().height
-
-    def lazy(rows: pa.Table) -> pl.LazyFrame:
-        return pl.DataFrame(rows).lazy()
-
-    return Bench(
-        name="polars",
-        whole_min=0.9,
-        whole=lambda: pl.scan_fluss(table).collect().height,
-        grouped=lambda: grouped(pl.scan_fluss(table)),
-        grouped_in_memory=lambda rows: grouped(lazy(rows)),
-        top=lambda: top(pl.scan_fluss(table)),
-        top_in_memory=lambda rows: top(lazy(rows)),
-        one_key=lambda: pl.scan_fluss(table).filter(pl.col("id") == 77).collect().height,
-        few=lambda: pl.scan_fluss(table).head(10).collect().height,
-        total=lambda: pl.scan_fluss(table).select(pl.col("y").sum()).collect().height,
-    )
-
-
-def _duckdb(table: Table, bootstrap: str) -> Bench:
-    import duckdb
-
-    import fluss_duckdb
-
-    con = fluss_duckdb.connect(url=f"fluss://{bootstrap}")
-    scan = f"fluss('{table.name}')"
-    grouped = "SELECT name, sum(x) FROM {} GROUP BY name"
-    top = "SELECT id, y FROM {} ORDER BY y DESC LIMIT 10"
-
-    def asked(sql: str) -> int:
-        rows: int = con.sql(sql.format(scan)).to_arrow_table().num_rows
-        return rows
-
-    def in_memory(sql: str, rows: pa.Table) -> int:
-        with duckdb.connect() as plain:
-            plain.register("rows_in_memory", rows)
-            found: int = plain.sql(sql.format("rows_in_memory")).to_arrow_table().num_rows
-            return found
-
-    return Bench(
-        name="duckdb",
-        whole_min=0.7,
-        whole=lambda: asked("SELECT * FROM {}"),
-        grouped=lambda: asked(grouped),
-        grouped_in_memory=lambda rows: in_memory(grouped, rows),
-        top=lambda: asked(top),
-        top_in_memory=lambda rows: in_memory(top, rows),
-        one_key=lambda: asked("SELECT * FROM {} WHERE id = 77"),
-        few=lambda: asked("SELECT * FROM {} LIMIT 10"),
-        total=lambda: asked("SELECT sum(y) FROM {}"),
-    )
-
-
-def _pandas(table: Table, _: str) -> Bench:
-    import pandas as pd
-
-    import fluss.pandas  # noqa: F401 - gives pandas read_fluss
-    from fluss import col
-
-    def frame(rows: pa.Table) -> Any:
-        return rows.to_pandas(types_mapper=pd.ArrowDtype)
-
-    def read(**options: Any) -> Any:
-        return pd.read_fluss(table, **options)
-
-    def grouped(rows: Any) -> int:
-        return len(rows.groupby("name")["x"].sum())
-
-    def total() -> int:
-        with read(columns=["y"], chunksize=100_000) as chunks:
-            return int(sum(each["y"].sum() for each in chunks) != 0)
-
-    return Bench(
-        name="pandas",
-        whole_min=0.9,
-        whole=lambda: len(read()),
-        grouped=lambda: grouped(read(columns=["name", "x"])),
-        grouped_in_memory=lambda rows: grouped(frame(rows)),
-        top=lambda: len(read(columns=["id", "y"]).nlargest(10, "y")),
-        top_in_memory=lambda rows: len(frame(rows).nlargest(10, "y")),
-        one_key=lambda: len(read(filter=col("id") == 77)),
-        few=lambda: len(read(limit=10)),
-        total=total,
-    )
-
-
-_ENGINES: dict[str, Callable[[Table, str], Bench]] = {
-    "polars": _polars,
-    "duckdb": _duckdb,
-    "pandas": _pandas,
-}
 
 
 # --- measuring ------------------------------------------------------------------------------------
@@ -225,24 +83,31 @@ _ENGINES: dict[str, Callable[[Table, str], Bench]] = {
 
 def _measure(bench: Bench, session: Session, table: Table, pairs: int) -> None:
     print(f"--- {bench.name} ---")
-    core = _turns(bench.whole, lambda: table.scan().to_arrow().num_rows, pairs)
+    ours = bench.fluss
+    core = _turns(ours.whole, lambda: table.scan().to_arrow().num_rows, pairs)
     print(f"whole table, times as fast as the core     {core.faster}   target >= {bench.whole_min}")
 
-    def composed(columns: list[str], work: Callable[[pa.Table], int]) -> Callable[[], int]:
+    def composed(columns: list[str] | None, work: Callable[[pa.Table], int]) -> Callable[[], int]:
         return lambda: work(table.scan(columns=columns).to_arrow())
 
-    grouped = _turns(bench.grouped, composed(["name", "x"], bench.grouped_in_memory), pairs)
-    print(f"group-by, times as long as core + engine   {grouped.longer}   target <= 1.25")
-    top = _turns(bench.top, composed(["id", "y"], bench.top_in_memory), pairs)
-    print(f"top 10, times as long as core + engine     {top.longer}   target <= 1.25")
+    whole = _turns(ours.whole, composed(None, bench.whole_in_memory), pairs)
+    print(f"whole table, as long as core + engine      {whole.longer}   target <= 1.1")
+    grouped = _turns(ours.grouped, composed(["name", "x"], bench.grouped_in_memory), pairs)
+    print(f"group-by, times as long as core + engine   {grouped.longer}   target <= 1.1")
+    top = _turns(ours.top, composed(["id", "y"], bench.top_in_memory), pairs)
+    print(f"top 10, times as long as core + engine     {top.longer}   target <= 1.1")
+    for form, theirs in bench.files.items():
+        for query in ("whole", "grouped", "top", "one_key"):
+            turns = _turns(getattr(ours, query), getattr(theirs, query), pairs)
+            print(f"{query + ', times as long as of ' + form:<43}{turns.longer}")
     for name, work in (
-        ("the whole table", bench.whole),
-        ("two of six columns", bench.grouped),
-        ("one key", bench.one_key),
-        ("ten rows", bench.few),
+        ("the whole table", ours.whole),
+        ("two columns", ours.grouped),
+        ("one key", ours.one_key),
+        ("ten rows", ours.few),
     ):
         print(f"bytes for {name:<33}{_bytes_of(session, work):>15,}")
-    print(f"memory above the start, for a sum          {_grown_mb(bench.total):>12,.0f} MB\n")
+    print(f"memory above the start, for a sum          {_grown_mb(ours.total):>12,.0f} MB\n")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

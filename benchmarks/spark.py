@@ -4,14 +4,15 @@
 rows (5 million) of six columns into four buckets, and the same rows into Parquet files:
 
 - read: all columns to nowhere, beside Spark reading the Parquet files: how many times as fast;
+- floor: the same beside a Python source that gives as many rows of the same columns out of memory,
+  and that source beside Parquet: what Spark itself takes to start workers and copy Arrow;
 - column: one column by name, beside all of them;
 - write: the Parquet files' rows into a Fluss log, beside an empty sink of the same kind;
 - stream: from an append to its row being visible behind a running query, warm;
 - buckets: a fifth of the rows in 1 000 buckets of 5 partitions, beside the same in 8 buckets.
 
 Wall-clock time and processor time of Spark and its workers are shown, because machines are shared.
-A
-cluster is started where none is named.
+A cluster is started where none is named.
 """
 
 from __future__ import annotations
@@ -52,6 +53,8 @@ WARM = 5
 WARM_ROUNDS = 4
 VISIBLE_S_MAX = 300.0
 NAMES = 1_000
+# The rows of a batch as Fluss gives them here.
+FLOOR_BATCH_ROWS = 25_000
 
 
 def main() -> None:
@@ -214,6 +217,25 @@ def _read(bench: Bench) -> None:
     print(f"read all, times as fast as Parquet     {turns.summary()}   target >= 0.6")
 
 
+def _floor(bench: Bench) -> None:
+    bench.spark.dataSource.register(_source_in_memory(next(_chunks(0, FLOOR_BATCH_ROWS))))
+    tasks = bench.fluss("rows").rdd.getNumPartitions()
+
+    def from_memory(rows: int) -> None:
+        reader = bench.spark.read.format("in_memory").option("tasks", tasks)
+        _to_nowhere(reader.option("rows", rows).load())
+
+    turns = bench.turns(lambda: _to_nowhere(bench.fluss("rows")), lambda: from_memory(bench.rows))
+    print(f"read all, as long as Spark's own floor {turns.summary(longer=True)}")
+    turns = bench.turns(
+        lambda: from_memory(bench.rows),
+        lambda: _to_nowhere(bench.spark.read.parquet(bench.parquet)),
+    )
+    print(f"the floor, times as fast as Parquet    {turns.summary()}")
+    turns = bench.turns(lambda: from_memory(0), lambda: from_memory(bench.rows))
+    print(f"the floor of no rows, part of all rows {turns.summary(longer=True)}")
+
+
 def _column(bench: Bench) -> None:
     turns = bench.turns(
         lambda: _to_nowhere(bench.fluss("rows", columns="id")),
@@ -288,6 +310,7 @@ def _buckets(bench: Bench) -> None:
 
 _CASES: dict[str, Callable[[Bench], None]] = {
     "read": _read,
+    "floor": _floor,
     "column": _column,
     "write": _write,
     "stream": _stream,
@@ -317,6 +340,39 @@ def _chunks(start: int, stop: int) -> Iterator[pa.Table]:
 
 def _to_nowhere(frame: DataFrame) -> None:
     frame.write.format("noop").mode("overwrite").save()
+
+
+def _source_in_memory(chunk: pa.Table) -> type[Any]:
+    """A source of the same columns that repeats one batch: option `rows` in option `tasks`."""
+    from pyspark.sql.datasource import DataSource, DataSourceReader, InputPartition
+    from pyspark.sql.pandas.types import from_arrow_schema
+
+    (batch,) = chunk.combine_chunks().to_batches()
+    schema = from_arrow_schema(chunk.schema, prefer_timestamp_ntz=True)
+
+    class Reader(DataSourceReader):
+        def __init__(self, rows: int, tasks: int) -> None:
+            self._rows, self._tasks = rows, tasks
+
+        def partitions(self) -> list[InputPartition]:
+            return [InputPartition(each) for each in range(self._tasks)]
+
+        def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:  # noqa: ARG002 - Spark's
+            for start in range(0, self._rows // self._tasks, batch.num_rows):
+                yield batch.slice(0, self._rows // self._tasks - start)
+
+    class InMemory(DataSource):
+        @classmethod
+        def name(cls) -> str:
+            return "in_memory"
+
+        def schema(self) -> Any:
+            return schema
+
+        def reader(self, schema: Any) -> Reader:  # noqa: ARG002 - Spark's
+            return Reader(int(self.options["rows"]), int(self.options["tasks"]))
+
+    return InMemory
 
 
 def _empty_sink() -> type[Any]:
