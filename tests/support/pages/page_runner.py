@@ -103,7 +103,8 @@ def _run_step(kind: str, name: str, text: str, names: dict[str, Any]) -> str:
     if kind == "console":
         return _in_terminal(text)
     with contextlib.redirect_stdout(io.StringIO()) as output:
-        exec(compile(text, "<page>", "exec"), names)  # noqa: S102 - the page's own
+        code = compile(text, "<page>", "exec", dont_inherit=True)  # not with our annotations
+        exec(code, names)  # noqa: S102 - the page's own
     return output.getvalue()
 
 

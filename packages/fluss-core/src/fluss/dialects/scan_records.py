@@ -14,11 +14,11 @@ from typing import TYPE_CHECKING, Any, overload
 
 import pyarrow as pa
 
-from fluss.dialects.arrow_to_python import python_values
 from fluss.log.decode import DecodedBatch
 from fluss.model.change_type import ChangeType
 from fluss.model.paths import TableBucket
 from fluss.model.types.data_type import DataType
+from fluss.records.convert.to_python import python_values
 
 _CHANGE_TYPES = tuple(ChangeType)
 

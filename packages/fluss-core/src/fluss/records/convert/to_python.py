@@ -94,7 +94,7 @@ def _through_numpy(
 
 
 def _physical_then(array: pa.Array, convert: Callable[[Any], Any]) -> list[Any]:
-    numbers = array.view("int32" if array.type.bit_width == 32 else "int64").to_pylist()  # noqa: PLR2004
+    numbers = array.view("int32" if array.type.bit_width == 32 else "int64").to_pylist()
     return [None if each is None else convert(each) for each in numbers]
 
 
