@@ -34,12 +34,19 @@ CACHE = ROOT / ".mypy_cache/programs"
 # Packages that ship no types.
 UNTYPED = ("pyarrow", "pyarrow.*", "fsspec", "fsspec.*")
 MISTAKES = """\
+from dataclasses import dataclass
+
 import fluss
 from fluss.pandas import read_fluss
 from fluss_polars import scan_fluss
 
+@dataclass
+class Order:
+    id: int
+
 session = fluss.connect("fluss://127.0.0.1:9123")
 table = session.table("d.t")
+orders = table.typed(Order)
 table.scan(colums=["id"])
 scan_fluss("d.t", tali=5)
 read_fluss("d.t", mode="stat")
@@ -49,8 +56,82 @@ session.append("d.t", {"id": [1]}).row
 table.count(filter=5)
 table.scan(tail="many")
 table.delete(where=3)
+orders.append(5)
+orders.upsert([{"id": 1}])
+orders.get(1).id
+orders.scan(tali=5)
+[order.price for order in orders.scan()]
+orders.follow().poll()[0].row
+[change.id for change in orders.changes()]
+fluss.table("d.t", bucket=3)
 """
-FIRST_MISTAKE = 7
+FIRST_MISTAKE = 14
+TYPED_ROWS = """\
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Annotated, NamedTuple, TypedDict, assert_type
+
+import attrs
+import pydantic
+
+import fluss
+from fluss.session import Change, TypedTable
+
+
+@fluss.table("d.t", buckets=3)
+@dataclass
+class Order:
+    id: Annotated[int, fluss.Key]
+    price: Annotated[float | None, "FLOAT", fluss.Comment("in euros")] = None
+
+
+@fluss.table("d.t")
+class Dict(TypedDict):
+    id: Annotated[int, fluss.Key]
+
+
+class Pair(NamedTuple):
+    id: int
+
+
+class Model(pydantic.BaseModel):
+    id: int
+
+
+@attrs.define
+class Attrs:
+    id: int
+
+
+session = fluss.connect("fluss://127.0.0.1:9123")
+orders = session.create_table(Order).typed(Order)
+assert_type(orders, TypedTable[Order])
+orders.append(Order(1))
+orders.upsert(Order(each) for each in range(3))
+orders.update([Order(1, price=5.0)], columns=["price"])
+orders.delete([1, 2])
+orders.delete(where="id > 5")
+assert_type(orders.get(1), Order | None)
+assert_type(orders.lookup([1, 2]), list[Order | None])
+assert_type(orders.scan(filter="id > 5").to_list(), list[Order])
+for order in orders.scan(limit=5):
+    assert_type(order.price, float | None)
+with orders.follow(start="earliest") as follow:
+    assert_type(follow.poll(), list[Order])
+for change in orders.follow_changes():
+    assert_type(change, Change[Order])
+    assert_type(change.row, Order)
+dicts = session.table("d.t").typed(Dict)
+assert_type(dicts.head(), list[Dict])
+dicts.append({"id": 1})
+assert_type(session.typed(Pair, "d.t").head(), list[Pair])
+assert_type(session.typed(Model, "d.t").head(), list[Model])
+assert_type(session.typed(Attrs).get(1), Attrs | None)
+print(session.diff_tables([Order]), session.apply_tables([Order, Dict]).is_empty)
+session.create_table("d.u", Pair, primary_key="id")
+print(fluss.typed.schema_of(Model))
+"""
 
 
 def pages():
@@ -69,7 +150,7 @@ def name_of(page):
 
 @pytest.fixture(scope="module")
 def programs(tmp_path_factory):
-    """A folder with a program for each page, and one with mistakes; their settings beside them."""
+    """A folder with a program for each page, one with mistakes, and one of typed rows."""
     folder = tmp_path_factory.mktemp("programs")
     for page in pages():
         blocks = PROGRAM.findall(page.read_text())
@@ -78,6 +159,7 @@ def programs(tmp_path_factory):
     for example in sorted((ROOT / "examples").glob("*.py")):
         (folder / f"example_{example.name}").write_text(example.read_text())
     (folder / "mistakes.py").write_text(MISTAKES)
+    (folder / "typed_rows.py").write_text(TYPED_ROWS)
     ignored = "".join(f"[mypy-{name}]\nignore_missing_imports = True\n" for name in UNTYPED)
     (folder / "mypy.ini").write_text(f"[mypy]\nstrict = True\n{ignored}")
     settings = {"include": ["."], "pythonVersion": "3.11", "typeCheckingMode": "standard"}

@@ -33,6 +33,7 @@ PUBLIC = (
     "fluss.pandas",
     "fluss.scan",
     "fluss.session",
+    "fluss.typed",
     "fluss_duckdb",
     "fluss_polars",
     "fluss_server",

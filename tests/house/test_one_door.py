@@ -45,6 +45,7 @@ ALLOWED = {
     "fluss.model.values.": "zones and values, to map them to those of a library",
     "fluss.model.schema.": "columns of tables that an adapter creates",
     "fluss.model.tables.": "descriptions of tables that an adapter creates",
+    "fluss.typed.": "classes of rows, of which the command line reads and prints files",
     "fluss.write.": "how frames of a library are written",
     "fluss.cli.": "the frame of the command line, for the commands of other packages",
     "fluss.rows.formats.civil": "days of the calendar, which texts of the command line name",

@@ -14,7 +14,7 @@ import pytest
 
 ROOT = Path(__file__).resolve().parents[2]
 CORE = ROOT / "packages/fluss-core/src/fluss"
-SANS_IO_ROOMS = ("model", "wire", "rows", "records")
+SANS_IO_ROOMS = ("model", "wire", "rows", "records", "typed")
 PLANS = sorted(str(path.relative_to(CORE)) for path in CORE.rglob("plan_*.py"))
 # What must be refused: the room, the file planted there, what it imports, the contract it breaks.
 PLANTED = [
@@ -23,6 +23,8 @@ PLANTED = [
     ("records", "planted_threading", "threading", "what decides does not wait"),
     ("rows", "planted_records", "fluss.records", "rooms only know the rooms beneath them"),
     ("wire", "planted_rows", "fluss.rows", "rooms only know the rooms beneath them"),
+    ("typed", "planted_time", "time", "what decides does not wait"),
+    ("typed", "planted_write", "fluss.write", "rooms only know the rooms beneath them"),
     ("model", "planted_net", "fluss.net", "rooms only know the rooms beneath them"),
 ]
 

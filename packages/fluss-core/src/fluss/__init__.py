@@ -12,7 +12,7 @@ import os
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from fluss import aio as aio, errors as errors
+    from fluss import aio as aio, errors as errors, typed as typed
     from fluss.dialects.batch_scanner import BatchScanner as BatchScanner
     from fluss.dialects.fluss_connection import (
         FlussAdmin as FlussAdmin,
@@ -122,6 +122,16 @@ if TYPE_CHECKING:
     from fluss.model.types.data_type import DataField as DataField, DataType as DataType
     from fluss.model.types.factory import DataTypes as DataTypes
     from fluss.session import Session as Session, config as config, connect as connect
+    from fluss.typed.markers import (
+        AutoIncrement as AutoIncrement,
+        BucketKey as BucketKey,
+        ColumnName as ColumnName,
+        Comment as Comment,
+        Key as Key,
+        NotStored as NotStored,
+        Partition as Partition,
+        table as table,
+    )
     from fluss.write.write_result import WriteResultHandle as WriteResultHandle
 
 __version__ = "0.1.0"
@@ -188,9 +198,19 @@ _HOMES = {
         "TableStats",
     ),
     "session": ("Session", "config", "connect"),
+    "typed.markers": (
+        "AutoIncrement",
+        "BucketKey",
+        "ColumnName",
+        "Comment",
+        "Key",
+        "NotStored",
+        "Partition",
+        "table",
+    ),
 }
 _HOME_OF = {name: home for home, names in _HOMES.items() for name in names}
-_HOME_OF |= {"aio": "aio", "errors": "errors"}
+_HOME_OF |= {"aio": "aio", "errors": "errors", "typed": "typed"}
 
 __all__ = sorted([*_HOME_OF, "__version__"])  # noqa: PLE0605 - one list is enough
 

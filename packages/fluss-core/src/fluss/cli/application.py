@@ -11,6 +11,7 @@ _READ: Final = "fluss.cli.commands.read_commands"
 _WRITE: Final = "fluss.cli.commands.write_commands"
 _FILES: Final = "fluss.cli.commands.file_commands"
 _DEFINE: Final = "fluss.cli.commands.define_commands"
+_SCHEMA: Final = "fluss.cli.commands.schema_commands"
 
 HELP: Final = """Apache Fluss tables from a terminal.
 
@@ -102,6 +103,24 @@ ENTRIES: Final = (
         summary="Add columns, set or reset properties.",
         section=Section.DEFINE,
         target=f"{_DEFINE}:alter",
+    ),
+    CommandEntry(
+        name="schema",
+        summary="Print the classes of tables, as a Python file.",
+        section=Section.DEFINE,
+        target=f"{_SCHEMA}:schema",
+    ),
+    CommandEntry(
+        name="diff",
+        summary="Compare tables with the classes of a Python file.",
+        section=Section.DEFINE,
+        target=f"{_SCHEMA}:diff",
+    ),
+    CommandEntry(
+        name="apply",
+        summary="Create and alter tables as a Python file describes them.",
+        section=Section.DEFINE,
+        target=f"{_SCHEMA}:apply",
     ),
     CommandEntry(
         name="partitions",

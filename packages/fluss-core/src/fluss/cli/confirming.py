@@ -1,4 +1,4 @@
-"""Asks before rows or tables are removed."""
+"""Asks before rows or tables are removed, or tables changed."""
 
 from __future__ import annotations
 
@@ -19,10 +19,19 @@ def confirm(question: str, *, yes: bool) -> None:
         BadParameter: There is no terminal to ask on.
         Exit: The answer is no.
     """
+    _confirm(question, yes=yes, refused="nothing was removed")
+
+
+def confirm_change(question: str, *, yes: bool) -> None:
+    """Ask on the terminal before something is changed; see `confirm`."""
+    _confirm(question, yes=yes, refused="nothing was changed")
+
+
+def _confirm(question: str, *, yes: bool, refused: str) -> None:
     if yes:
         return
     if not sys.stdin.isatty():
         raise typer.BadParameter(f"{question} There is no terminal to ask on; add --yes")
     if not typer.confirm(f"fluss: {question}", err=True):
-        typer.echo("fluss: nothing was removed", err=True)
+        typer.echo(f"fluss: {refused}", err=True)
         raise typer.Exit(1)

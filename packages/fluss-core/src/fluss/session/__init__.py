@@ -12,18 +12,26 @@ from fluss.session.first_connection import session_for, with_retries
 from fluss.session.name_completion import register_in_ipython
 from fluss.session.session import Session, connect
 from fluss.session.session_scan import Follow, Scan
+from fluss.session.session_tables import TablesDiff
 from fluss.session.table import Table, open_table
+from fluss.session.typed_scan import Change, TypedFollow, TypedScan
+from fluss.session.typed_table import TypedTable
 
 register_in_ipython()
 
 __all__ = [
     "Cancellation",
+    "Change",
     "Follow",
     "NewTable",
     "Scan",
     "Session",
     "Table",
     "TableName",
+    "TablesDiff",
+    "TypedFollow",
+    "TypedScan",
+    "TypedTable",
     "config",
     "connect",
     "open_table",

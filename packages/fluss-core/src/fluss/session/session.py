@@ -28,7 +28,13 @@ from fluss.connection.embedded_launcher import launch
 from fluss.connection.shared_connections import Share, share_connection
 from fluss.connection.url import FlussUrl, parse_url
 from fluss.doors import at_door
-from fluss.errors import ClosedError, FlussError, InvalidNameError, TableNotFoundError
+from fluss.errors import (
+    ClosedError,
+    FlussError,
+    InvalidNameError,
+    InvalidSchemaError,
+    TableNotFoundError,
+)
 from fluss.hints import Door, Hint, HintKey
 from fluss.model.options.argument_types import Names
 from fluss.model.options.config import Config
@@ -39,6 +45,7 @@ from fluss.model.tables.descriptor import TableDescriptor
 from fluss.model.tables.table_info import TableInfo
 from fluss.scan.table_source import without_view
 from fluss.session.session_admin import SessionAdmin
+from fluss.session.session_tables import SessionTables, table_name_of
 from fluss.session.session_writes import SessionWrites
 from fluss.session.show import DATABASES_SHOWN_MAX, session_html, silent_html, within_moments
 from fluss.session.table import Table
@@ -108,7 +115,7 @@ def connect(
 
 
 @at_door(Door.SESSION)
-class Session(SessionWrites, SessionAdmin):
+class Session(SessionWrites, SessionAdmin, SessionTables):
     """A session of one cluster; `fluss.connect` makes it. Any thread may use it.
 
     Sessions with the same settings share their connection. Inside `with`, a session is the active
@@ -232,8 +239,8 @@ class Session(SessionWrites, SessionAdmin):
 
     def create_table(
         self,
-        name: TablePath | str,
-        schema: Any,
+        name: TablePath | str | type[Any],
+        schema: Any = None,
         *,
         primary_key: Names | None = None,
         partition_by: Names | None = None,
@@ -247,10 +254,11 @@ class Session(SessionWrites, SessionAdmin):
         """Create an empty table.
 
         Args:
-            name: `"database.table"`.
+            name: `"database.table"`; or a class of rows that `fluss.table` named.
             schema: Its columns, such as `{"id": "BIGINT NOT NULL", "tags": "ARRAY<STRING>"}` with
                 texts, Python types, or types of Arrow or Polars; a schema of Arrow, Polars or
-                Fluss; a frame whose columns it shall have; or a `TableDescriptor`.
+                Fluss; a frame whose columns it shall have; a class of rows, as a dataclass; or a
+                `TableDescriptor`.
             primary_key: The columns of the primary key; none for a log table.
             partition_by: The columns that divide it into partitions.
             bucket_key: The columns that choose the bucket; the primary key's by default.
@@ -264,6 +272,13 @@ class Session(SessionWrites, SessionAdmin):
             TableAlreadyExistsError: There is one of this name, and that is not ignored.
             InvalidSchemaError: The description contradicts itself or Fluss's rules.
         """
+        if isinstance(name, type):
+            name, schema = table_name_of(name), name if schema is None else schema
+        if schema is None:
+            raise InvalidSchemaError(
+                f"The columns of {name} are missing.",
+                hint='give {"id": "BIGINT"}, a frame or a class',
+            )
         path = self._path(name)
         descriptor = schema_of_frame(
             schema,

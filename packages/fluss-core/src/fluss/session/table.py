@@ -36,6 +36,7 @@ from fluss.scan.table_source import TableName, TableSource, source_of
 from fluss.session.deleting import delete_where, is_condition, keys_given
 from fluss.session.session_scan import Follow, Scan
 from fluss.session.show import table_html, table_text
+from fluss.session.typed_table import TypedTable
 from fluss.write.frame_checks import check_frame
 from fluss.write.frame_writer import write_frame
 from fluss.write.write_tally import WriteReport
@@ -44,6 +45,7 @@ if TYPE_CHECKING:
     import pandas as pd
     import polars as pl
 
+Row = TypeVar("Row")
 T = TypeVar("T")
 
 HEAD_ROWS = 10
@@ -312,6 +314,22 @@ class Table:
             FlussError: A row does not fit the table.
         """
         check_frame(self._core, data, mode=mode, columns=columns)
+
+    def typed(self, cls: type[Row]) -> TypedTable[Row]:
+        """The table with the rows of a class, which are written and read as its objects.
+
+        Args:
+            cls: A dataclass, a TypedDict, a NamedTuple, or a class of pydantic or attrs. Its fields
+                are columns; it may lack some.
+
+        Raises:
+            SchemaMismatchError: A field has no column, or one of another type.
+
+        Example:
+            >>> orders = table.typed(Order)  # doctest: +SKIP
+            >>> orders.upsert(Order(id=7, price=9.5))  # doctest: +SKIP
+        """
+        return TypedTable(self, cls)
 
     # --- partitions and offsets ---------------------------------------------------------------
 

@@ -176,14 +176,22 @@ def _batch(
     for name, values in columns.items():
         data_type = types.get(name)
         if data_type is not None and isinstance(values, list | tuple):
-            arrays.append(_converted(values, name, data_type, first_row))
+            arrays.append(array_of_python(values, name, data_type, first_row))
         else:
             arrays.append(_inferred(values, name))
     return pa.RecordBatch.from_arrays(arrays, names=[str(each) for each in columns])
 
 
-def _converted(values: Sequence[Any], name: str, data_type: DataType, first_row: int) -> pa.Array:
-    # NOT NULL is checked for all frames in `records.convert.cast`.
+def array_of_python(
+    values: Sequence[Any], name: str, data_type: DataType, first_row: int
+) -> pa.Array:
+    """Make an array of values as users give them.
+
+    NOT NULL is checked for all frames in `records.convert.cast`.
+
+    Raises:
+        InvalidValueError: A value does not fit; `row` and `column` locate it.
+    """
     convert = to_physical(data_type.as_nullable(), name)
     made: list[Any] = []
     try:

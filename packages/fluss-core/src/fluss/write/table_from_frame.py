@@ -19,6 +19,9 @@ from fluss.model.tables.descriptor import TableDescriptor
 from fluss.model.tables.table_info import TableInfo
 from fluss.model.types.arrow_to_type import from_arrow_schema
 from fluss.model.types.given_types import columns_if_given, is_type
+from fluss.typed.class_fields import kind_of
+from fluss.typed.class_schema import descriptor_of
+from fluss.write.class_frames import ClassFrame
 from fluss.write.tabular import frame_of
 from fluss.write.write_targets import NO_TABLE_YET
 
@@ -43,7 +46,7 @@ def schema_of_frame(
 
     Args:
         data: Columns (`model.types.given_types`), anything tabular, or a complete
-            `TableDescriptor`.
+            `TableDescriptor`; or a class of rows (`fluss.typed`).
         primary_key: The columns that identify a row; they become NOT NULL.
         partition_by: The columns whose values divide the table into partitions.
         buckets: How many buckets the table, or each partition, has; the server's default if
@@ -66,6 +69,19 @@ def schema_of_frame(
                 hint="Leave out the other arguments, or give a Schema instead.",
             )
         return data
+    cls = data.row_class.cls if isinstance(data, ClassFrame) else data
+    if kind_of(cls) is not None:
+        return descriptor_of(
+            cls,
+            primary_key=primary_key,
+            partition_by=partition_by,
+            bucket_key=bucket_key,
+            buckets=buckets,
+            auto_increment=auto_increment,
+            comment=comment,
+            properties=properties,
+            custom_properties=custom_properties,
+        )
     return TableDescriptor(
         _schema(data, _listed(primary_key), auto_increment),
         partition_keys=_listed(partition_by),

@@ -17,7 +17,9 @@ import pyarrow as pa
 from fluss.errors import InvalidValueError
 from fluss.model.types.data_type import DataType
 from fluss.model.types.polars_types import is_from_polars
+from fluss.typed.class_fields import kind_of
 from fluss.write import pandas_frames
+from fluss.write.class_frames import ClassFrame, class_frame_of
 from fluss.write.polars_frames import exportable
 from fluss.write.python_to_arrow import (
     ColumnFrame,
@@ -31,7 +33,7 @@ Tabular: TypeAlias = Any  # what `frame_of` takes; there is no common type
 
 _TAKEN = (
     "Give a pyarrow Table, RecordBatch or RecordBatchReader, a DataFrame of Polars or pandas, "
-    "a list of dicts, a dict of columns, or anything with __arrow_c_stream__."
+    "a list of dicts or of rows of a class, a dict of columns, or anything with __arrow_c_stream__."
 )
 _FILE = "Read a file into a frame first, and give that."
 
@@ -60,20 +62,20 @@ class ArrowFrame:
 # Rows with named columns (none where rows are given by position), the schema of these, and whether
 # all rows are in memory, so that they can be checked before any is used. `batches` may be called
 # only once where they are not; it converts Python values to the given types of the table's columns.
-Frame: TypeAlias = ArrowFrame | RowFrame | ColumnFrame
+Frame: TypeAlias = ArrowFrame | RowFrame | ColumnFrame | ClassFrame
 
 
 def frame_of(data: Tabular) -> Frame:
     """Make a frame of anything tabular; a frame is returned itself.
 
-    A list of dicts is rows, a dict of lists or arrays is columns, a dict of anything else is one
-    row. Levels of a pandas index that have names are columns, others are left out; NaN of pandas is
-    NULL, as everywhere in pandas.
+    A list of dicts is rows, and so is a list of objects of a class (`fluss.typed`); a dict of lists
+    or arrays is columns, a dict of anything else is one row. Levels of a pandas index that have
+    names are columns, others are left out; NaN of pandas is NULL, as everywhere in pandas.
 
     Raises:
         InvalidValueError: It is not tabular, or Arrow cannot read it.
     """
-    if isinstance(data, ArrowFrame | RowFrame | ColumnFrame):
+    if isinstance(data, ArrowFrame | RowFrame | ColumnFrame | ClassFrame):
         return data
     if isinstance(data, pa.RecordBatch):
         return ArrowFrame(data.schema, [data], is_whole=True)
@@ -117,7 +119,7 @@ def _of_python(data: Any) -> Frame:
     if is_sequence(data):
         data = listed(data)
         if not len(data) or not isinstance(data[0], pa.RecordBatch | pa.Table):
-            return RowFrame(data)
+            return class_frame_of(data) or RowFrame(data)
         return _of_batches(iter(data), is_whole=True)
     if isinstance(data, Iterator):
         return _of_batches(data, is_whole=False)
@@ -171,7 +173,9 @@ def frame_of_keys(data: Any, names: Sequence[str]) -> Frame:
 
 
 def _is_value(value: Any) -> bool:
-    return not isinstance(value, Mapping | list | tuple | pa.RecordBatch | pa.Table)
+    if isinstance(value, Mapping | list | tuple | pa.RecordBatch | pa.Table):
+        return False
+    return kind_of(type(value)) is None
 
 
 def _is_series(data: Any) -> bool:

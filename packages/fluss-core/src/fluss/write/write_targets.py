@@ -178,7 +178,7 @@ def _check_left_out(table: TableInfo, targets: tuple[int, ...], counted: set[int
             raise SchemaMismatchError(
                 f"{table.table_path} cannot be written in part: the column {column.name!r} is "
                 "NOT NULL, and a new row would have no value for it.",
-                hint="Write all columns.",
+                hint="Write all columns; a column of rows that are written in part may be NULL.",
                 column=column.name,
             )
 

@@ -17,7 +17,7 @@ from fluss.model.schema.column import Column
 from fluss.model.schema.schema import Schema
 from fluss.model.tables.database import DatabaseDescriptor
 from fluss.model.tables.descriptor import TableDescriptor
-from fluss.model.tables.table_options import PREFIX, MergeEngine, TableOptions
+from fluss.model.tables.table_options import ALTERABLE, PREFIX, MergeEngine, TableOptions
 from fluss.model.types.type_json import type_from_json
 from fluss.wire import messages as pb
 from fluss_server.catalog.creation import check_table, with_properties
@@ -25,23 +25,6 @@ from fluss_server.server_errors import request_error, with_code
 
 _SET, _DELETE = range(2)  # of PbAlterConfig.op_type
 _LAST: Final = 0
-
-# The options that Fluss 1.0 can alter and this server knows; the others are fixed at creation.
-_ALTERABLE: Final = frozenset(
-    option.key
-    for option in (
-        TableOptions.log_ttl_ms,
-        TableOptions.log_local_ttl_ms,
-        TableOptions.tiered_local_segments,
-        TableOptions.statistics_columns_text,
-        TableOptions.standby_replica,
-        TableOptions.datalake_database_name,
-        TableOptions.datalake_table_name,
-        TableOptions.auto_partition_enabled,
-        TableOptions.auto_partition_retention,
-        TableOptions.auto_partition_precreate,
-    )
-)
 
 
 def altered_table(table: TableDescriptor, request: pb.AlterTableRequest) -> TableDescriptor:
@@ -116,7 +99,7 @@ def _with_changes(table: TableDescriptor, changes: Any) -> TableDescriptor:
 
 
 def _check_alterable(key: str, table: TableDescriptor) -> None:
-    allowed = key in _ALTERABLE
+    allowed = key in ALTERABLE
     if key == TableOptions.standby_replica.key and not table.has_primary_key:
         allowed = False
     if not allowed:

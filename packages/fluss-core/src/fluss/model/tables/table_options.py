@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from enum import StrEnum
-from typing import Any, TypeVar
+from typing import Any, Final, TypeVar
 
 from fluss.model.options.declaration import (
     Option,
@@ -315,3 +315,21 @@ class TableOptions(OptionSet):
             return ()
         requested = {each.strip() for each in written.split(",")}
         return names if requested == {"*"} else tuple(each for each in names if each in requested)
+
+
+# The options that Fluss 1.0 can alter, of those above; 0.9.1 refuses some of these.
+ALTERABLE: Final = frozenset(
+    option.key
+    for option in (
+        TableOptions.log_ttl_ms,
+        TableOptions.log_local_ttl_ms,
+        TableOptions.tiered_local_segments,
+        TableOptions.statistics_columns_text,
+        TableOptions.standby_replica,
+        TableOptions.datalake_database_name,
+        TableOptions.datalake_table_name,
+        TableOptions.auto_partition_enabled,
+        TableOptions.auto_partition_retention,
+        TableOptions.auto_partition_precreate,
+    )
+)
