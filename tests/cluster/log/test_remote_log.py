@@ -1,6 +1,5 @@
 """Rows in the remote store, as files made by hand that a scripted server points to."""
 
-import json
 import threading
 import time
 from contextlib import contextmanager
@@ -24,68 +23,12 @@ from fluss.net.engine_thread import engine
 from fluss.net.remote_files import RemoteFile, RemoteFiles
 from fluss.wire import messages as pb
 from fluss.wire.api import ApiKey
+from tests.support.scripted.remote_store import Store, token_answer
 from tests.support.scripted.scripted_cluster import PATH, SERVED, ScriptedCluster
 
 SCHEMA = Schema(pa.schema([("a", pa.int64())]))
 FAST = {"retry.backoff-ms": "5", "retry.backoff-max-ms": "20", "operation-timeout": "2s"}
 POLL_MS = 3_000
-
-
-class Store:
-    """A directory of segments, and a server whose answers name them."""
-
-    def __init__(self, cluster, directory):
-        self.cluster = cluster
-        self.directory = directory
-        self.segments = []
-        self.start_positions = {}
-        cluster.on_fetch = self.answer
-
-    def move(self, count, *, write=None):
-        """Move the next `count` batches of bucket 0 into a segment of their own."""
-        log = self.cluster.logs[0]
-        at = sum(each[2] for each in self.segments)
-        batches = log[at : at + count]
-        data = b"".join(each.data for each in batches)
-        name = f"{batches[0].base:020d}.log"
-        (write or self._write)(f"segment{len(self.segments)}/{name}", data)
-        position = 0
-        for each in batches:
-            self.start_positions[each.base] = position
-            position += len(each.data)
-        self.segments.append((batches[0].base, batches[-1].end, count, len(data)))
-
-    def _write(self, name, data):
-        path = self.directory / name
-        path.parent.mkdir(parents=True)
-        path.write_bytes(data)
-
-    def path(self, index):
-        base = self.segments[index][0]
-        return self.directory / f"segment{index}" / f"{base:020d}.log"
-
-    def answer(self, asked):
-        offset = max(asked.tables_req[0].buckets_req[0].fetch_offset, 0)
-        left = [(index, each) for index, each in enumerate(self.segments) if each[1] > offset]
-        if not left:
-            return "as usual"
-        answer = pb.FetchLogResponse()
-        bucket = answer.tables_resp.add(table_id=self.cluster.table_id).buckets_resp.add(
-            bucket_id=0, high_watermark=self.cluster.end(0)
-        )
-        info = bucket.remote_log_fetch_info
-        info.remote_log_tablet_dir = str(self.directory)
-        info.first_start_pos = self.start_positions[
-            max(b for b in self.start_positions if b <= offset)
-        ]
-        for index, (base, end, _, size) in left:
-            info.remote_log_segments.add(
-                remote_log_segment_id=f"segment{index}",
-                remote_log_start_offset=base,
-                remote_log_end_offset=end,
-                segment_size_in_bytes=size,
-            )
-        return answer
 
 
 @pytest.fixture
@@ -290,7 +233,7 @@ def test_a_store_that_is_no_directory_is_read_through_fsspec(store):
 
     store.directory = f"memory:/{root}"
     store.move(4, write=write)
-    store.cluster._get_filesystem_security_token = _token({})
+    store.cluster._get_filesystem_security_token = token_answer({})
     SERVED.append(ApiKey.GET_FILESYSTEM_SECURITY_TOKEN)
     try:
         with scanner_of(store.cluster) as scanner:
@@ -298,20 +241,6 @@ def test_a_store_that_is_no_directory_is_read_through_fsspec(store):
     finally:
         SERVED.remove(ApiKey.GET_FILESYSTEM_SECURITY_TOKEN)
         memory.rm(root, recursive=True)
-
-
-def _token(parts, *, expires_ms=None, **facts):
-    def answer(_):
-        made = pb.GetFileSystemSecurityTokenResponse(
-            schema="s3", token=json.dumps(parts).encode() if parts else b""
-        )
-        if expires_ms is not None:
-            made.expiration_time = expires_ms
-        for key, value in facts.items():
-            made.addition_info.add(key=key.replace("__", "."), value=value)
-        return made
-
-    return answer
 
 
 class Tokens:
@@ -338,7 +267,7 @@ def prepared(tokens, count=1):
 
 def test_a_token_becomes_options_of_the_file_system_and_is_never_shown():
     facts = {"fs__s3a__endpoint": "minio:9000", "fs__s3a__region": "eu"}
-    (file,) = prepared(Tokens(_token(SECRETS, **facts)))
+    (file,) = prepared(Tokens(token_answer(SECRETS, **facts)))
     assert file.options == {
         "key": "id",
         "secret": "hidden",
@@ -351,9 +280,9 @@ def test_a_token_becomes_options_of_the_file_system_and_is_never_shown():
 
 def test_a_token_is_kept_until_it_is_about_to_expire():
     now_ms = int(time.time() * 1_000)
-    lasting = _token(SECRETS, expires_ms=now_ms + 3_600_000)
+    lasting = token_answer(SECRETS, expires_ms=now_ms + 3_600_000)
     assert len(prepared(Tokens(lasting), count=3)) == 3
-    short = _token(SECRETS, expires_ms=now_ms + 1_000)
+    short = token_answer(SECRETS, expires_ms=now_ms + 1_000)
     tokens = Tokens(short, short, short)
     prepared(tokens, count=3)
     assert tokens.answers == []
