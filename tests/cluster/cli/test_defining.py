@@ -149,7 +149,7 @@ def test_partitions_are_added_listed_and_dropped(made, run):
     assert run("partitions", "add", name, "1").returncode == 1
     assert run("partitions", "add", name, "1", "--if-not-exists").returncode == 0
     done = run("partitions", "ls", "-l", name, "-o", "csv")
-    assert done.stdout.splitlines()[0] == b"name,id,log_rows"
+    assert done.stdout.splitlines()[0] == b"name,id,buckets,log_rows"
     assert run("partitions", "drop", name, "day=1").returncode == 2
     assert run("partitions", "drop", name, "day=1", "--yes").said.startswith(
         "dropped partition day=1"

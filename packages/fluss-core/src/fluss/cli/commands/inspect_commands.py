@@ -153,7 +153,12 @@ _TABLE: Final = (
     ("created", "string"),
     ("comment", "string"),
 )
-PARTITION: Final = (("name", "string"), ("id", "int64"), ("log_rows", "int64"))
+PARTITION: Final = (
+    ("name", "string"),
+    ("id", "int64"),
+    ("buckets", "int64"),
+    ("log_rows", "int64"),
+)
 
 
 def _databases(session: Session) -> list[dict[str, Any]]:
@@ -188,7 +193,7 @@ def _table_record(session: Session, database: str, name: str) -> dict[str, Any]:
 
 
 def partition_records(table: Table) -> list[dict[str, Any]]:
-    """Return the name, the id and the length of the log of each partition."""
+    """Return the name, the id, the buckets and the length of the log of each partition."""
     rows: dict[str, int] = {}
     offsets = table.offsets()
     for each in offsets.to_pylist():
