@@ -81,6 +81,10 @@ def test_values_are_read_as_the_types_of_the_table(import_text, typed):
         ("r.jsonl", '{"id": 1} {"id": 2}\n', "line 1"),
         ("r.jsonl", "[\n", "jq"),
         ("r.jsonl", b'{"zip": "\xff"}\n', "line 1: "),
+        ("r.csv", b"\x89PNG\r\n", "r.csv cannot be read as csv: it is not UTF-8"),
+        ("r.csv", b"PAR1\x00\x00", "r.csv is a Parquet file, and was to be read as csv"),
+        ("r.jsonl", b"PK\x03\x04", "a ZIP archive"),
+        ("r.csv", b"\x1f\x8b\x08", "compressed with gzip"),
         ("r.parquet", "no parquet", "cannot be read as parquet"),
         ("r.arrow", "no arrow", "cannot be read as arrow"),
     ],
@@ -278,3 +282,13 @@ def test_ctrl_c_reports_the_count_and_the_import_continues_from_there(
     assert f"{count:,} rows are in {table.name}: rows 1 to {count:,} of the pipe" in said
     assert f"To continue: pipe the same rows again with --skip {count}" in said
     assert "Traceback" not in said
+
+
+def test_a_missing_table_or_database_is_named_with_how_it_is_made(run, database, tmp_path):
+    (tmp_path / "rows.csv").write_text("n\n1\n")
+    done = run("import", f"{database}.absent", str(tmp_path / "rows.csv"))
+    assert done.returncode == 1
+    assert "--create makes the table from the file" in done.said
+    done = run("import", "no_such_db.t", str(tmp_path / "rows.csv"), "--create")
+    assert done.returncode == 1
+    assert "`fluss create no_such_db` makes it" in done.said

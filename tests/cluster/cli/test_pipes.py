@@ -58,7 +58,7 @@ def test_a_full_disk_is_reported(run, people, monkeypatch):
         monkeypatch.setattr(sys, "stdout", full)
         done = run("head", people)
     assert done.returncode == 1
-    assert done.said == "fluss: No space left on device\n"
+    assert done.said == "fluss: the standard output: No space left on device\n"
 
 
 @pytest.mark.parametrize(

@@ -70,6 +70,7 @@ def test_some_columns_are_replaced(run, people):
         (["upsert", "{people}", "id=x"], b"", "id: 'x' is not BIGINT"),
         (["upsert", "{people}", "nme=x"], b"", "did you mean 'name'"),
         (["upsert", "{people}", "name"], b"", "is not name=value"),
+        (["upsert", "{people}", "id=1,name=a"], b"", "write a blank between columns"),
         (["upsert", "{people}", "id=1", "id=2"], b"", "given twice"),
         (["upsert", "{people}", '{{"id": 1'], b"", "is not JSON"),
         (["upsert", "{people}", "name=x"], b"", "'id' may not be NULL, and is not given"),

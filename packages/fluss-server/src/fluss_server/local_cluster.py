@@ -12,6 +12,7 @@ import asyncio
 import contextlib
 import json
 import os
+import shutil
 import subprocess
 import sys
 import threading
@@ -39,6 +40,7 @@ START_TIMEOUT_S: Final = 60.0
 STOP_TIMEOUT_S: Final = 30.0
 LOG_NAME: Final = "server.log"
 ENTRY_POINT_GROUP: Final = "fluss.local_clusters"
+_FREE_BYTES_MIN: Final = 1 << 20
 _POLL_S: Final = 0.02
 _LOG_TAIL_BYTES: Final = 4 * 1024
 
@@ -339,6 +341,8 @@ class _Child(_RunningServer):
             output = (
                 self._log.read_bytes()[begin:][-_LOG_TAIL_BYTES:].decode(errors="replace").strip()
             )
+            if not output and shutil.disk_usage(self.directory).free < _FREE_BYTES_MIN:
+                output = "There is no space left on its disk."
             raise LocalServerError(
                 f"The embedded server for {self.directory} did not become ready. {output}".strip(),
                 path=str(self.directory),

@@ -18,6 +18,7 @@ REFUSED = 1
 MISUSED = 2
 INTERRUPTED = 130
 PIPE_CLOSED = 141  # the exit code that a shell reports for a program ended by SIGPIPE
+_NO_SPACE = {errno.ENOSPC, errno.EFBIG, errno.EDQUOT}
 COMPLETING = "_FLUSS_COMPLETE"  # set by the scripts of `fluss completion`
 
 
@@ -38,6 +39,8 @@ def main() -> int:
         if _is_closed_pipe(error):
             return _leave(out, PIPE_CLOSED)
         where = "" if error.filename is None else f"{error.filename}: "
+        if error.filename is None and error.errno in _NO_SPACE:
+            where = "the standard output: "
         _complain(f"{where}{error.strerror or error}")
         return _leave(out, REFUSED)
     return code

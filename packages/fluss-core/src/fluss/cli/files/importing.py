@@ -21,6 +21,7 @@ from fluss.cli.files.input_files import InputFile
 from fluss.cli.files.new_table import NewTable
 from fluss.cli.files.row_files import RowFile
 from fluss.errors import (
+    DatabaseNotFoundError,
     FlussError,
     InvalidValueError,
     LimitExceededError,
@@ -298,7 +299,7 @@ class ImportJob:
         """Return the message of an error that ended `run`, with the location of its row."""
         chunk = None if self._writer is None else self._writer.in_flight
         if chunk is None:
-            return str(error)
+            return str(_with_remedy(error, self._name))
         row = error.facts.get("row")
         if isinstance(row, int):
             hint = "" if error.hint is None else f"\n  hint: {error.hint}"
@@ -414,6 +415,18 @@ def _outcome_of(writer: RowWriter, error: FlussError | None) -> _Outcome:
         in_doubt=progress.in_doubt,
         first_missing=progress.first_missing,
     )
+
+
+def _with_remedy(error: FlussError, name: str) -> FlussError:
+    """Add how what is missing is made to the hint of an error."""
+    if isinstance(error, DatabaseNotFoundError):
+        remedy = f"`fluss create {name.partition('.')[0]}` makes it"
+    elif isinstance(error, TableNotFoundError):
+        remedy = "--create makes the table from the file"
+    else:
+        return error
+    hint = remedy if error.hint is None else f"{error.hint.rstrip('.')}; {remedy}"
+    return error.with_context(hint=hint)
 
 
 def _progress_of(error: FlussError) -> WriteProgress | None:

@@ -103,7 +103,7 @@ def _paths_of(word: str) -> Iterator[tuple[str, str]]:
 
 def _files_beneath(folder: str) -> Iterator[tuple[str, str]]:
     is_empty = True
-    for base, folders, names in os.walk(folder):
+    for base, folders, names in os.walk(folder, onerror=_refuse_folder):
         folders[:] = sorted(each for each in folders if not each.startswith(_HIDDEN))
         for name in sorted(each for each in names if not each.startswith(_HIDDEN)):
             is_empty = False
@@ -111,6 +111,12 @@ def _files_beneath(folder: str) -> Iterator[tuple[str, str]]:
             yield path, os.path.relpath(base, folder)
     if is_empty:
         raise InvalidValueError(f"The folder {folder} has no files.")
+
+
+def _refuse_folder(error: OSError) -> None:
+    raise InvalidValueError(
+        f"The folder {error.filename} cannot be read: {error.strerror}."
+    ) from None
 
 
 def _matching(pattern: str) -> Iterator[tuple[str, str]]:

@@ -45,6 +45,22 @@ def shown_name(file: str) -> str:
     return "the standard input" if file == STANDARD else file
 
 
+_CHECKED_BYTES: Final = 8
+# How files begin that are no text, what they are, and how they are imported.
+_BINARY: Final = {
+    b"PAR1": ("a Parquet file", "--file-format parquet"),
+    b"ARROW1": ("an Arrow file", "--file-format arrow"),
+    b"PK\x03\x04": (
+        "a ZIP archive, as those of Excel are",
+        "import the files in it, or a CSV of it",
+    ),
+    b"\x1f\x8b": (
+        "compressed with gzip",
+        "its name must end in .gz; or zcat FILE | fluss import ... -",
+    ),
+}
+
+
 class RowFile:
     """One file of rows. Its schema may be asked for before its rows, which are read once.
 
@@ -87,11 +103,7 @@ class RowFile:
                     self._opened = self._open_arrow()
                 case _:
                     self._opened = self._source = self._ours(ByteSource(file))
-                    if self._source.peek(len(_UTF_16[0])) in _UTF_16:
-                        raise InvalidValueError(
-                            f"{file} is in UTF-16, and {file_format.value} is read as UTF-8.",
-                            hint=f"iconv -f utf-16 -t utf-8 {file}",
-                        )
+                    _check_text(self._source.peek(_CHECKED_BYTES), file, file_format)
 
     def close(self) -> None:
         """Close the file."""
@@ -351,6 +363,21 @@ def _line_of_row(source: ByteSource, row: int) -> int:
     return number
 
 
+def _check_text(begin: bytes, file: str, file_format: FileFormat) -> None:
+    """Refuse a file that is no text, by its first bytes."""
+    if begin[: len(_UTF_16[0])] in _UTF_16:
+        raise InvalidValueError(
+            f"{shown_name(file)} is in UTF-16, and {file_format.value} is read as UTF-8.",
+            hint=f"iconv -f utf-16 -t utf-8 {file}",
+        )
+    for magic, (kind, remedy) in _BINARY.items():
+        if begin.startswith(magic):
+            raise InvalidValueError(
+                f"{shown_name(file)} is {kind}, and was to be read as {file_format.value}.",
+                hint=remedy,
+            )
+
+
 @contextmanager
 def _refused_as(file: str, file_format: FileFormat) -> Iterator[None]:
     """Turn errors of Arrow and of the system into one that names the file."""
@@ -358,6 +385,11 @@ def _refused_as(file: str, file_format: FileFormat) -> Iterator[None]:
         yield
     except FileNotFoundError:
         raise InvalidValueError(f"There is no file {file}.") from None
+    except UnicodeDecodeError as error:
+        raise InvalidValueError(
+            f"{shown_name(file)} cannot be read as {file_format.value}: it is not UTF-8.",
+            hint=_HOW_TO_READ,
+        ) from error
     except (OSError, pa.ArrowException) as error:
         why = str(getattr(error, "strerror", None) or error).partition("\n")[0].rstrip(".")
         raise InvalidValueError(

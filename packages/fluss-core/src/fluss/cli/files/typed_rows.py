@@ -5,6 +5,7 @@ Parsing values is the same as for CSV and JSON (`cell_parsing`); keys are in `cl
 
 from __future__ import annotations
 
+import re
 from collections.abc import Collection, Mapping, Sequence
 from typing import Any
 
@@ -15,6 +16,7 @@ from fluss.cli.files.json_file import parse_json_value, values_of_json
 from fluss.errors import InvalidValueError, SchemaMismatchError
 from fluss.model.did_you_mean import did_you_mean
 
+_IS_LIST = re.compile(r",\s*\w+=")
 _HOW = "write name=value for each column, or JSON: '{\"id\": 7}'"
 
 
@@ -71,8 +73,13 @@ def _column(values: list[Any], field: pa.Field) -> pa.Array:
     try:
         return values_of_json(values, field.type)
     except CellError as error:
+        apart = (
+            "write a blank between columns: id=7 name=Ann" if _IS_LIST.search(error.text) else None
+        )
         raise InvalidValueError(
-            f"{field.name}: {error.text!r} {error.why}.", hint=error.hint, column=field.name
+            f"{field.name}: {error.text!r} {error.why}.",
+            hint=apart or error.hint,
+            column=field.name,
         ) from None
 
 
