@@ -137,3 +137,8 @@ def _not_null_values(data_type: DataType) -> st.SearchStrategy[Any]:
             low, high, step = integer_range(data_type)
             anything = st.integers(low, high).map(lambda number: number * step)
             return st.sampled_from(corners(data_type)) | anything
+
+
+def as_lists(value: Any) -> Any:
+    """Return a value with lists in place of tuples: what holds elements may not matter."""
+    return [as_lists(each) for each in value] if isinstance(value, list | tuple) else value

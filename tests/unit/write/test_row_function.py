@@ -11,7 +11,7 @@ from fluss.model.types.factory import DataTypes
 from fluss.model.values.conversion import from_physical, to_physical
 from fluss.model.values.limits import ValueLimits
 from fluss.write.row_function import RowReader
-from tests.support.generators.random_values import ALL_TYPES, exact, random_rows
+from tests.support.generators.random_values import ALL_TYPES, as_lists, exact, random_rows
 
 NAMES = ("id", "name", "ok")
 TYPES = (DataTypes.int().not_null(), DataTypes.string(), DataTypes.boolean())
@@ -108,7 +108,7 @@ def test_the_unrolled_function_does_what_the_converter_does(data_type):
         except InvalidValueError:
             continue
         values, size = function((given,))
-        assert exact([values]) == exact([(expected,)])
+        assert exact(as_lists([values])) == exact(as_lists([(expected,)]))
         assert size > 0
         tried += 1
     assert tried

