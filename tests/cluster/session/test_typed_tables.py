@@ -135,6 +135,7 @@ def test_rows_of_a_keyed_and_partitioned_table(session):
     for refused in (
         orders.follow,
         lambda: orders.scan(mode="changelog"),
+        session.table("orders$changelog").typed(Order).scan,
         lambda: orders.scan(with_metadata=True),
         lambda: orders.changes(mode="state"),
         lambda: orders.append(ORDERS),

@@ -222,7 +222,8 @@ class TypedTable(Generic[Row]):
             >>> for order in orders.scan(filter="price > 5"):  # doctest: +SKIP
             ...     print(order.id)
         """
-        mode, is_labelled = options.get("mode"), options.get("with_metadata")
+        asked = {**self._table.defaults, **options}  # a name such as orders$changelog has some
+        mode, is_labelled = asked.get("mode"), asked.get("with_metadata")
         if is_labelled or (mode is not None and Mode(mode) in {Mode.CHANGELOG, Mode.BINLOG}):
             raise _not_rows("scan", "changes", self._row.name)
         given: dict[str, Any] = dict(options)
