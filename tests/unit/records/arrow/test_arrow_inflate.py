@@ -12,14 +12,20 @@ from fluss.errors import CorruptBatchError
 from fluss.model.tables.table_options import ArrowCompression
 from fluss.model.types.data_type import BigIntType, StringType
 from fluss.records.arrow import arrow_body
-from fluss.records.arrow.arrow_body import read_arrow_body
-from fluss.records.arrow.arrow_inflate import INFLATED_BYTES_MAX, inflated
+from fluss.records.arrow.arrow_body import read_arrow_body, write_arrow_body
+from fluss.records.arrow.arrow_inflate import (
+    COPIED_BYTES_MAX,
+    INFLATED_BYTES_MAX,
+    SMALL_BUFFER_BYTES,
+    inflated,
+    is_inflated_here,
+)
 from fluss.records.arrow.arrow_metadata import (
     read_body_metadata,
     write_body_metadata,
 )
 from fluss.records.arrow.batch_layout import BatchLayout
-from fluss.records.arrow.compression import KINDS
+from fluss.records.arrow.compression import KINDS, BodyCodec
 from fluss.records.arrow.received_bytes import to_view
 
 LZ4_NUMBER, ZSTD_NUMBER = (
@@ -140,6 +146,25 @@ def test_what_arrow_has_to_see_to_is_left_to_it():
     assert read(in_two).equals(read(unsaid))
     lz4 = pa.Codec("lz4").compress(IDS).to_pybytes()
     assert inflate(message_of(b"", claimed(len(IDS), lz4), codec=LZ4_NUMBER)) is None
+
+
+def test_a_message_of_many_columns_is_what_arrow_reads(monkeypatch):
+    rows, width = 200, 120
+    assert INFLATED_BYTES_MAX < rows * width * 8 <= width * SMALL_BUFFER_BYTES
+    layout = BatchLayout.of([f"c{each}" for each in range(width)], [BigIntType()] * width)
+    columns = [pa.array(range(each, each + rows)) for each in range(width)]
+    columns[7] = pa.array([None if each % 3 else each for each in range(rows)])
+    batch = pa.record_batch(columns, schema=layout.wire_schema)
+    message = write_arrow_body(batch, BodyCodec(ArrowCompression.ZSTD))
+    known = pa.ipc.read_record_batch(message, layout.user_schema)
+    metadata = read_body_metadata(to_view(message))
+    assert is_inflated_here(metadata, rows * width * 8)
+    assert not is_inflated_here(metadata, COPIED_BYTES_MAX + 1)
+    tried = []
+    monkeypatch.setattr(arrow_body, "inflated", lambda *given: tried.append(inflated(*given)))
+    assert read_arrow_body(message, layout, row_count=rows).equals(known)  # by Arrow
+    (plain,) = tried
+    assert pa.ipc.read_record_batch(plain, layout.user_schema).equals(known)
 
 
 def test_large_messages_are_not_even_tried(monkeypatch):

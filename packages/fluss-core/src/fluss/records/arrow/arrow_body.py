@@ -21,7 +21,7 @@ from pyarrow import ipc
 
 from fluss.error_codes import ErrorCode
 from fluss.records.arrow.array_checks import check_arrays
-from fluss.records.arrow.arrow_inflate import INFLATED_BYTES_MAX, inflated
+from fluss.records.arrow.arrow_inflate import inflated, is_inflated_here
 from fluss.records.arrow.arrow_metadata import (
     ALIGNMENT,
     METADATA_KEPT,
@@ -158,7 +158,7 @@ def read_arrow_body(
         source = None
         if stored is _Stored.PLAIN and metadata.body_length <= _REPLAINED_BYTES_MAX:
             source = _replained(view, metadata)
-        elif stored in _COMPRESSED and size <= INFLATED_BYTES_MAX:
+        elif stored in _COMPRESSED and is_inflated_here(metadata, size):
             source = inflated(view, metadata)
         if source is None:
             # Buffers that are uncompressed into new memory need no alignment.
