@@ -8,7 +8,9 @@ import signal
 import sqlite3
 import subprocess
 import sys
+import threading
 import time
+from concurrent.futures import ThreadPoolExecutor
 from datetime import UTC, datetime
 
 import pytest
@@ -21,11 +23,12 @@ from fluss.wire import messages as pb
 from fluss_server import LocalCluster
 from fluss_server.data_layout import CATALOG, DATA
 from fluss_server.directory_lock import is_served, read_holder
+from fluss_server.log.bucket_log import BucketLog
 from fluss_server.maintenance import remove_tree
 from fluss_server.server_config import Durability, ServerConfig
 from fluss_server.temporary_folder import PREFIX
 from tests.support.servers.bucket_logs import batch_bytes
-from tests.support.servers.embedded import Clock, running
+from tests.support.servers.embedded import PATIENCE_S, Clock, running
 from tests.support.servers.embedded_table import LogTable
 from tests.support.servers.ledgers import as_killed, ended_cleanly
 from tests.support.servers.raw_client import RawConnection
@@ -402,6 +405,46 @@ def test_in_disk_mode_an_acknowledgement_waits_for_a_sync(tmp_path, monkeypatch,
         table.produce(batch_bytes(1))
         assert len(synced) > before
         assert table.fetch().high_watermark == 1
+
+
+def test_others_are_served_while_the_first_rows_of_a_bucket_wait_for_the_disk(
+    tmp_path, monkeypatch, connect
+):
+    created, may_continue = BucketLog.create_files, threading.Event()
+
+    def slowly(log):
+        assert may_continue.wait(PATIENCE_S)
+        created(log)
+
+    with running(tmp_path) as server:
+        tables = [
+            LogTable(connect(server.address), "events", bucket_count=40),
+            LogTable(connect(server.address), "other"),
+        ]
+        tables[1].produce(batch_bytes(2))
+        monkeypatch.setattr(BucketLog, "create_files", slowly)
+        request = tables[0].produce_request(batch_bytes(1))
+        for bucket in range(1, 40):
+            request.buckets_req.add(bucket_id=bucket, records=batch_bytes(1))
+        with ThreadPoolExecutor(1) as pool:
+            answered = pool.submit(tables[0].connection.call, request)
+            assert tables[1].fetch().high_watermark == 2  # on the event loop, and by its threads
+            may_continue.set()
+            answers = answered.result(PATIENCE_S).buckets_resp
+        assert [(each.bucket_id, each.base_offset) for each in answers] == [
+            (bucket, 0) for bucket in range(40)
+        ]
+    with running(tmp_path) as server:
+        table = LogTable(connect(server.address), "events", bucket_count=40)
+        assert [table.fetch(bucket=each).high_watermark for each in range(40)] == [1] * 40
+
+
+def test_a_refused_batch_leaves_no_files(tmp_path, connect):
+    with running(tmp_path) as server:
+        table = LogTable(connect(server.address))
+        assert table.produce(batch_bytes(1)[:-1]).HasField("error_code")
+        assert not list((tmp_path / DATA).rglob("*.log"))
+        assert table.produce(batch_bytes(1)).base_offset == 0
 
 
 def test_the_lock_file_names_the_holder_of_a_directory(tmp_path):

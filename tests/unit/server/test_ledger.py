@@ -1,6 +1,7 @@
 """The ledger: reading it back, detecting damage, and detecting another server."""
 
 from contextlib import closing
+from threading import Thread
 
 import pytest
 
@@ -51,6 +52,29 @@ def test_everything_is_read_back(path):
         assert ledger.found_head.next_numbers == NextNumbers(
             table_id=3, partition_id=4, writer_id=5
         )
+
+
+def test_threads_that_need_a_new_page_at_once_get_different_slots(path, monkeypatch):
+    mine, theirs = ([TableBucket(5, at, partition_id=each) for at in range(150)] for each in (1, 2))
+    slots = []
+    with reopened(path) as ledger:
+        other = Thread(target=lambda: slots.extend(map(ledger.claim, theirs)))
+        write_head = ledger._write_head
+
+        def overtaken(**changes):
+            if not other.ident:
+                other.start()
+                other.join(0.1)  # it waits for the page, or is done by then
+            write_head(**changes)
+
+        monkeypatch.setattr(ledger, "_write_head", overtaken)
+        slots += map(ledger.claim, mine)
+        other.join()
+        for bucket in (*mine, *theirs):
+            ledger.entry(bucket).write(mark(bucket.bucket))
+    assert len(set(slots)) == len(mine) + len(theirs)
+    with reopened(path) as ledger:
+        assert set(ledger.buckets()) == {*BUCKETS, *mine, *theirs}
 
 
 def test_slots_of_a_dropped_table_are_used_again(path):

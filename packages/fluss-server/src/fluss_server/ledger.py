@@ -129,7 +129,7 @@ class Ledger:
         self._head = head
         self._descriptor = descriptor
         self._is_durable = is_durable
-        self._lock = threading.Lock()
+        self._lock = threading.RLock()
         self._slots: dict[TableBucket, int] = {}
         self._marks: dict[TableBucket, LogMark] = {}
         self._free: list[int] = []
@@ -300,9 +300,10 @@ class Ledger:
                 first = pages * _SLOTS_IN_PAGE
                 self._free += range(first + _SLOTS_IN_PAGE - 1, first - 1, -1)
             slot = self._slots[bucket] = self._free.pop()
-        if is_full:
-            # After the page: the file is never shorter than the head records.
-            self._write_head(pages=pages + 1)
+            if is_full:
+                # After the page: the file is never shorter than the head records. Under the lock:
+                # another thread that needs a page takes the next one.
+                self._write_head(pages=pages + 1)
         return slot
 
     def _read_slots(self, data: bytes) -> None:

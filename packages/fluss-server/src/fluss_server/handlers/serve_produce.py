@@ -96,8 +96,8 @@ def _log_tablet(node: Node, table_id: int, requested: WrittenBucket) -> Tablet:
 
 
 def _is_quick(node: Node, target: AppendTarget) -> bool:
-    _, _, ticket = target
-    return ticket.is_granted and node.publishes_immediately
+    _, tablet, ticket = target
+    return ticket.is_granted and tablet.log.is_on_disk and node.publishes_immediately
 
 
 def _append_now(node: Node, answer: Answer, target: AppendTarget) -> None:
@@ -124,6 +124,12 @@ async def _append_in_turn(node: Node, answer: Answer, target: AppendTarget) -> N
         batches = await _checked_ahead(node, target)
         async with ticket:
             tablet.check_exists()
+            if not tablet.log.is_on_disk:
+                # After the check: a refused batch leaves no files.
+                if batches is None:
+                    batches = await node.in_storage(_checked, tablet, requested)
+                if batches:
+                    await node.create_files(tablet)
             if count_bytes(requested.records) <= INLINE_BYTES_MAX:
                 base_offset = _append(node, tablet, requested, batches)
             else:

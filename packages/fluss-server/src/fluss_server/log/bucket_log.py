@@ -101,6 +101,11 @@ class BucketLog:
         return self._listing.identity
 
     @property
+    def is_on_disk(self) -> bool:
+        """Whether it has files; the first append makes them otherwise."""
+        return self._is_on_disk
+
+    @property
     def start_offset(self) -> int:
         """The first offset that is kept."""
         return self._segments[0].first_offset
@@ -343,10 +348,18 @@ class BucketLog:
 
     # --- segments -------------------------------------------------------------------------------
 
-    def _make_room(self, size: int, next_offset: int) -> None:
+    def create_files(self) -> None:
+        """Create the files of a log that has none, and wait until their names are on the disk.
+
+        Raises:
+            OSError: The disk refused.
+        """
         self._check_health()
         if not self._is_on_disk:
             self._make_directory()
+
+    def _make_room(self, size: int, next_offset: int) -> None:
+        self.create_files()
         active = self._segments[-1]
         if active.is_unlinked:
             self._fail_removed()
