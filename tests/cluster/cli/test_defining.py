@@ -36,6 +36,14 @@ def test_a_database_is_made_and_dropped(run, session, database):
     assert "comment: the second" in text
     assert "owner = ann" in text
     assert any(json.loads(each)["name"] == name for each in run("ls", "-l").stdout.splitlines())
+    done = run("alter", name, "--comment", "another", "--reset", "owner")
+    if done.returncode:  # servers of 0.9.1
+        assert "ALTER_DATABASE came with Fluss 1.0" in done.said
+    else:
+        info = session.database_info(name).database_descriptor
+        assert (info.comment, dict(info.custom_properties)) == ("another", {})
+    done = run("alter", name, "--add-column", "a INT")
+    assert (done.returncode, "is a database" in done.said) == (2, True)
     done = run("drop", name)
     assert (done.returncode, "add --yes" in done.said) == (2, True)
     assert run("drop", name, "--yes").said == f"dropped database {name}\n"

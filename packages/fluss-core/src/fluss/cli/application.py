@@ -147,6 +147,18 @@ ENTRIES: Final = (
         target="fluss.cli.commands.doctor_command:doctor",
     ),
     CommandEntry(
+        name="cluster",
+        summary="Servers, health, settings, tags and rebalances.",
+        section=Section.CLUSTER,
+        target="fluss.cli.commands.cluster_commands:app",
+    ),
+    CommandEntry(
+        name="acl",
+        summary="List, grant and revoke what users may do.",
+        section=Section.CLUSTER,
+        target="fluss.cli.commands.access_commands:app",
+    ),
+    CommandEntry(
         name="config",
         summary="Show settings and their sources, choose a profile.",
         section=Section.CLUSTER,

@@ -171,28 +171,63 @@ def alter(
         list[str] | None,
         typer.Option("--reset", help="A property to take back to its default."),
     ] = None,
+    buckets: Annotated[
+        int | None,
+        typer.Option(
+            "--buckets",
+            help="How many buckets partitions have that are created from now on (Fluss 1.0).",
+            show_default=False,
+        ),
+    ] = None,
+    comment: Annotated[
+        str | None,
+        typer.Option("--comment", help="Another comment of a database.", show_default=False),
+    ] = None,
 ) -> None:
-    """Change a table: add columns, set or reset properties.
+    """Change a table: add columns, set or reset properties; or a database (Fluss 1.0).
 
     Examples:
         fluss alter shop.orders --add-column "note STRING, vip BOOLEAN"
         fluss alter shop.orders --set table.log.ttl=3d --set owner=ann
         fluss alter shop.orders --reset table.log.ttl
+        fluss alter shop.visits --buckets 8
+        fluss alter shop --comment "the web shop" --set owner=ann
     """
+    from fluss.cli.commands.inspect_commands import is_database
     from fluss.model.schema.schema_text import parse_columns
 
     added = [column for text in columns or [] for column in parse_columns(text)]
-    if not added and not properties and not reset:
+    if not any((added, properties, reset, buckets is not None, comment is not None)):
         raise typer.BadParameter("there is nothing to change; add --add-column, --set or --reset")
     cluster: GlobalOptions = context.obj
     with cluster.named(name) as (session, path):
+        if is_database(session, path):
+            if added or buckets is not None:
+                raise typer.BadParameter(f"{path} is a database; name a table as {path}.TABLE")
+            _alter_database(session, path, _pairs(properties), reset or (), comment)
+            cluster.report(f"changed database {path}")
+            return
+        if comment is not None:
+            raise typer.BadParameter("the comment of a table cannot be changed")
         table = session.alter_table(
             path,
             add_columns=added or None,
             set_properties=_pairs(properties),
             reset_properties=reset or (),
+            buckets=buckets,
         )
     cluster.report(f"changed table {table.name}")
+
+
+def _alter_database(
+    session: Session,
+    name: str,
+    properties: dict[str, str],
+    reset: Sequence[str],
+    comment: str | None,
+) -> None:
+    changed: dict[str, Any] = {} if comment is None else {"comment": comment or None}
+    session.alter_database(name, set_properties=properties, reset_properties=reset, **changed)
 
 
 # --- shared -------------------------------------------------------------------------------------

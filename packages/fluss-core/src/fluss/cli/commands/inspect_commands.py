@@ -103,7 +103,7 @@ def describe(
 
     cluster: GlobalOptions = context.obj
     with cluster.named(database_or_table) as (session, path):
-        if _is_database(session, path):
+        if is_database(session, path):
             _describe_database(session, path, cluster)
             return
         table = session.table(path)
@@ -251,7 +251,7 @@ def _property_lines(title: str, properties: Mapping[str, str]) -> list[str]:
     return [f"{title}:", *(f"  {key} = {value}" for key, value in sorted(properties.items()))]
 
 
-def _is_database(session: Session, name: str) -> bool:
+def is_database(session: Session, name: str) -> bool:
     """Whether a name without a dot is not that of a table in the database of the URL."""
     if "." in name:
         return False
