@@ -5,7 +5,6 @@ from random import Random
 import pyarrow as pa
 import pytest
 
-from fluss.dialects.arrow_to_python import python_values
 from fluss.dialects.scan_records import COLUMNS_MAX, ScanRecords, row_dicts
 from fluss.errors import InvalidValueError
 from fluss.log.decode import DecodedBatch
@@ -15,6 +14,7 @@ from fluss.model.types.factory import DataTypes
 from fluss.model.types.type_to_arrow import to_wire_arrow_type
 from fluss.model.values.conversion import from_physical
 from fluss.records.convert.from_values import array_from_values
+from fluss.records.convert.to_python import python_values
 from tests.support.generators.random_values import ALL_TYPES, random_rows
 
 
