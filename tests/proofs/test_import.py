@@ -23,13 +23,14 @@ import fluss
 from fluss_server.local_cluster import LocalCluster
 from tests.support.hypothesis_profiles import IS_EXHAUSTIVE
 
-# The values are random, so a file has about as many bytes as they do.
+# The values are random, so a file has about as many bytes as they do. The ordinary run stays small:
+# it has all kinds of ends, and more bytes only cost seconds.
 BYTES = (5_000 if IS_EXHAUSTIVE else 30) * 1_000_000
 ROW_BYTES = 68
 FILES = 4
 KILLS = 6 if IS_EXHAUSTIVE else 2
 GROUP_ROWS = 500_000 if IS_EXHAUSTIVE else 50_000
-RSS_MB_MAX = 2_000
+RSS_MB_MAX = 1_000  # less than one file of the long run has, so none is kept in memory
 SEGMENT_BYTES = (64 << 20) if IS_EXHAUSTIVE else (4 << 20)
 COMMAND = (
     f"import sys; from fluss.cli import main; from fluss.cli.files import import_writers; "
