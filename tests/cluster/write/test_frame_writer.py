@@ -11,7 +11,6 @@ import pyarrow as pa
 import pytest
 
 from fluss.admin.admin import admin_of
-from fluss.admin.alter_table import alter_table
 from fluss.errors import (
     FlussError,
     InvalidNameError,
@@ -25,8 +24,8 @@ from fluss.lookup.frame_lookups import lookup_frame
 from fluss.model.offsets import OffsetSpec
 from fluss.model.paths import TableBucket
 from fluss.model.schema.aggregation import AggFunction
-from fluss.model.schema.column import Column
 from fluss.model.schema.schema import Schema
+from fluss.model.tables.changes import TableChange
 from fluss.model.tables.partitions import PartitionSpec
 from fluss.model.types.factory import DataTypes
 from fluss.write import frame_checks, wire_rows, writer_cores
@@ -500,17 +499,8 @@ def test_a_table_that_was_altered_or_created_again_is_written(frames):
     path = table.info.table_path
     write_frame(table, ROWS.slice(0, 1), mode="append")
     admin = admin_of(frames.connection)
-    wider = Column("note", DataTypes.string())
-    frames.engine.run(
-        alter_table(
-            frames.connection.cluster,
-            path,
-            set_properties={},
-            reset_properties=[],
-            add_columns=[wider],
-            ignore_if_not_exists=False,
-        )
-    )
+    wider = TableChange.add_column("note", DataTypes.string())
+    frames.engine.run(admin.alter_table(path, [wider]))
     with pytest.raises(SchemaMismatchError, match="lacks the column 'note'"):
         write_frame(frames.again(path), ROWS.slice(0, 1), mode="append")
     noted = ROWS.slice(0, 1).append_column("note", pa.array(["new"]))
