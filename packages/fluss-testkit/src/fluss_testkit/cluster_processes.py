@@ -191,7 +191,11 @@ def create_processes(
     inherit = (workspace.lock.fileno(), *lease.file_descriptors)
     servers = {
         name: ServerProcess(
-            name, command.line(each), workspace.logs / f"{name}.log", inherit=inherit
+            name,
+            command.line(each),
+            workspace.logs / f"{name}.log",
+            plugins=workspace.plugins,
+            inherit=inherit,
         )
         for name, each in roles.items()
     }

@@ -10,6 +10,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 
 from fluss.errors import ConfigError
+from fluss_testkit.artifact import Artifact
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -23,6 +24,7 @@ class Profile:
         heap_mb: The heap limit of one JVM.
         separate: Whether each server has its own process, so that it can be killed alone.
         options: Options of the servers, as in Fluss's server.yaml.
+        plugins: The jars of each plugin of the servers by the plugin's name.
     """
 
     tablet_servers: int | None = None
@@ -31,6 +33,7 @@ class Profile:
     heap_mb: int | None = None
     separate: bool | None = None
     options: Mapping[str, str] = field(default_factory=dict)
+    plugins: Mapping[str, tuple[Artifact, ...]] = field(default_factory=dict)
 
 
 SINGLE = Profile()
@@ -90,6 +93,7 @@ def merge(profiles: Iterable[Profile]) -> Profile:
             heap_mb=_later(merged.heap_mb, each.heap_mb),
             separate=merged.separate if each.separate is None else each.separate,
             options={**merged.options, **each.options},
+            plugins={**merged.plugins, **each.plugins},
         )
     return merged
 

@@ -114,8 +114,13 @@ class JavaCluster:
             raise LocalServerError("this cluster runs already.", hint="stop it first.")
         java = self._java or find_java()
         jars = (self._server_jar or find_jar(FLUSS_SERVER), find_jar(LOG_BINDING))
+        plugins = {
+            name: [find_jar(each) for each in artifacts]
+            for name, artifacts in self._profile.plugins.items()
+        }
         workspace = open_workspace(self._data_dir)
         try:
+            workspace.install_plugins(plugins)
             processes = self._create_processes(workspace, java, jars)
         except BaseException:
             workspace.leave()

@@ -27,6 +27,8 @@ from fluss_testkit.java_runtime import JavaRuntime
 # Servers whose parent was killed stop in the order of their roles, at this interval.
 ORPHAN_STEP_S = 1.5
 FLUSS = "org.apache.fluss.server"
+# Where servers look for plugins: a directory with one of jars for each.
+PLUGINS_VARIABLE = "FLUSS_PLUGINS_DIR"
 ZOOKEEPER_MAIN = (
     "org.apache.fluss.shaded.zookeeper3.org.apache.zookeeper.server.ZooKeeperServerMain"
 )
@@ -113,11 +115,18 @@ class ServerProcess:
     """A server process that can be restarted after it has ended."""
 
     def __init__(
-        self, name: str, command: list[str], log_path: Path, *, inherit: tuple[int, ...]
+        self,
+        name: str,
+        command: list[str],
+        log_path: Path,
+        *,
+        plugins: Path,
+        inherit: tuple[int, ...],
     ) -> None:
         self.name = name
         self.log_path = log_path
         self._command = command
+        self._plugins = plugins
         self._inherit = inherit
         self._process: subprocess.Popen[bytes] | None = None
 
@@ -155,6 +164,7 @@ class ServerProcess:
                     stdout=log,
                     stderr=subprocess.STDOUT,
                     cwd=self.log_path.parent,
+                    env={**os.environ, PLUGINS_VARIABLE: str(self._plugins)},
                     pass_fds=self._inherit,
                     process_group=0,
                 )

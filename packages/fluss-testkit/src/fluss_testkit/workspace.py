@@ -3,6 +3,7 @@
     LOCK             held by every process that uses the directory, the servers included
     cluster.json     for later starts: the ports, and the number of servers
     config/          configuration of the servers; tmp/ their unpacked libraries; logs/ their logs
+    plugins/         the servers' plugins: a directory of links to jars for each
     zookeeper/ tablet-0/ ... remote/      their data
 
 A temporary directory without a lock holder was left by a killed process; the next cluster removes
@@ -16,6 +17,7 @@ import os
 import shutil
 import tempfile
 import time
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -52,6 +54,20 @@ class Workspace:
     def scratch(self) -> Path:
         """The directory where the servers unpack their native libraries."""
         return self.root / "tmp"
+
+    @property
+    def plugins(self) -> Path:
+        """The directory of the servers' plugins; missing where there are none."""
+        return self.root / "plugins"
+
+    def install_plugins(self, plugins: Mapping[str, Sequence[Path]]) -> None:
+        """Link the jars of plugins, in place of those of an earlier start."""
+        shutil.rmtree(self.plugins, ignore_errors=True)
+        for name, jars in plugins.items():
+            directory = self.plugins / name
+            directory.mkdir(parents=True)
+            for jar in jars:
+                (directory / jar.name).symlink_to(jar.resolve())
 
     def load_memory(self) -> dict[str, Any]:
         """Return what the last cluster in this directory stored; empty where there was none."""
