@@ -23,6 +23,7 @@ PACKAGES: Final = (
     "fluss-spark",
     "fluss-server",
     "fluss-testkit",
+    "fluss-lake",
 )
 
 

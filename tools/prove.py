@@ -22,7 +22,9 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parent.parent
 PAGES = ROOT / "docs" / "proofs"
 VERSIONS_OF = ("pyarrow", "numpy", "protobuf", "crc32c", "hypothesis", "pytest")
-CLOSING_LINE = re.compile(r"\d+ passed|oracle: |kills: |failover: |import: |export: |differences")
+CLOSING_LINE = re.compile(
+    r"\d+ passed|oracle: |kills: |failover: |lake: |import: |export: |differences"
+)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -78,6 +80,15 @@ PROOFS = (
         "changes of a scripted server.",
         tests=("tests/proofs/test_state.py", "tests/cluster/state/test_kv_scan.py"),
         environment={"FLUSS_TEST_PROFILE": "exhaustive", "FLUSS_TEST_REQUIRE_REAL": "1"},
+    ),
+    Proof(
+        name="lake",
+        claim="Logs and tables with primary keys, partitioned and not, with all types, that Fluss's own "
+        "tiering job copies into Iceberg while they are written to, are read as one table: after "
+        "each of four rounds, and after further writes, lake and log give the rows that Fluss has.",
+        tests=("tests/proofs/test_lake_with_flink.py",),
+        environment={"FLUSS_TEST_PROFILE": "exhaustive", "FLUSS_TEST_REQUIRE_REAL": "1"},
+        counts=True,
     ),
     Proof(
         name="jobs",

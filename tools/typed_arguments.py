@@ -23,6 +23,7 @@ from typing import Literal, TypedDict
 
 from fluss.model.options.argument_types import (
     Condition,
+    LakeName,
     ModeName,
     Names,
     OrderName,
@@ -30,7 +31,7 @@ from fluss.model.options.argument_types import (
     Place,
     StrategyName,
 )
-from fluss.model.options.scan_options import Mode, Order, Strategy
+from fluss.model.options.scan_options import LakeUse, Mode, Order, Strategy
 '''
 _WIDTH = 96
 

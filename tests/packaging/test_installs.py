@@ -110,6 +110,10 @@ from importlib.metadata import entry_points
 (point,) = entry_points(group="fluss.local_clusters")
 print(point.load().__name__)
 """
+LAKE = """
+from fluss.lake.lake_format import find_format
+print(type(find_format("iceberg")).__name__)
+"""
 SPARK = """
 try:
     import fluss_spark
@@ -129,6 +133,7 @@ ALONE = [
     ("fluss-duckdb", {"duckdb"}, DUCKDB, "ConnectError\n"),
     ("fluss-server", {"rocksdict"}, SERVER, "2\n['fluss']\n"),
     ("fluss-testkit", set(), TESTKIT, "RealServer\n"),
+    ("fluss-lake", set(), LAKE, "Iceberg\n"),
     ("fluss-spark", set(), SPARK, "pip install 'pyspark>=4.2'\n"),
 ]
 
@@ -138,6 +143,7 @@ EVERYTHING = (
     "fluss-duckdb",
     "fluss-server",
     "fluss-testkit",
+    "fluss-lake",
 )
 ALL_DOORS = """
 import duckdb, pandas as pd, polars as pl, pyarrow as pa

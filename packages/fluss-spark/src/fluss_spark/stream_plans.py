@@ -219,7 +219,7 @@ class StreamPlans:
 
     def _planned(self, start: Any) -> LogPlan:
         scan = scan_of_table(self._source, self._log_options)
-        scan = with_columns(scan, self._columns).with_options(start=start)
+        scan = with_columns(scan, self._columns).with_options(start=start, lake="off")
         is_of_checkpoint = scan.options.start is not None and scan.options.start.cursor is not None
         start_s = time.monotonic()
         self._check_declared(scan.schema)

@@ -42,6 +42,7 @@ class DecodedBatch:
         timestamp: When the server committed them, in milliseconds.
         change_types: One change type per row; None where all are appends.
         offsets: One offset per row; None where they are consecutive.
+        timestamps: One time per row; None where all have that of the batch.
     """
 
     batch: pa.RecordBatch
@@ -50,6 +51,7 @@ class DecodedBatch:
     timestamp: int = 0
     change_types: ByteArray | None = None
     offsets: Int64Array | None = None
+    timestamps: Int64Array | None = None
 
     @property
     def num_rows(self) -> int:
@@ -80,7 +82,12 @@ class DecodedBatch:
             base_offset=self.base_offset + start if offsets is None else int(offsets[start]),
             change_types=None if types is None else types[start : start + count],
             offsets=None if offsets is None else offsets[start : start + count],
+            timestamps=None if self.timestamps is None else self.timestamps[start : start + count],
         )
+
+    def with_columns(self, count: int) -> DecodedBatch:
+        """Return the rows with only the first columns."""
+        return replace(self, batch=self.batch.select(range(count)))
 
     def take(self, rows: Int64Array, batch: pa.RecordBatch) -> DecodedBatch:
         """Return some of the rows, at least one, in their order; `batch` holds their columns."""
@@ -92,6 +99,7 @@ class DecodedBatch:
             base_offset=int(offsets[0]),
             change_types=None if types is None else types[rows],
             offsets=offsets,
+            timestamps=None if self.timestamps is None else self.timestamps[rows],
         )
 
 

@@ -19,6 +19,7 @@ from fluss.model.paths import TableBucket
 from fluss.net.cancellation import Cancellation
 from fluss.records.log.log_batch import iter_log_headers
 from fluss.records.log.log_header import LogBatchHeader, Magic1
+from fluss.scan.lake_reader import LakeReader
 from fluss.scan.log_reader import cheapest_column, positions_of, rows_within
 from fluss.scan.plan_scan import Span, tail_starts
 from fluss.scan.scan_stats import ScanStats
@@ -80,7 +81,10 @@ def batches_by(
 def count_rows(table: TableHandle, splits: Sequence[ScanSplit], stats: ScanStats) -> int:
     """Count the rows of splits without a filter."""
     window = splits[0].window if splits else None
-    return sum(
+    in_lake = [each for each in splits if each.lake is not None]
+    splits = [each for each in splits if each.lake is None]
+    count = sum(LakeReader(table, each, 0, stats=stats).count() for each in in_lake)
+    return count + sum(
         span.rows
         for spans in spans_of(table, splits, stats).values()
         for span in spans
@@ -167,23 +171,45 @@ def cut_to_tail(
     if rows == 0:
         return [replace(each, start=each.stop) for each in splits]
     width = rows
+    ends: dict[TableBucket, int] = {}
+    begins: dict[TableBucket, int] = {}
+    for each in splits:
+        ends[each.bucket] = max(each.stop, ends.get(each.bucket, each.stop))
+        begins[each.bucket] = min(each.start, begins.get(each.bucket, each.start))
     while True:
-        looked_at = [replace(each, start=max(each.start, each.stop - width)) for each in splits]
-        spans = spans_of(table, looked_at, cancellation=cancellation)
-        window = splits[0].window if splits else None
-        held = {
-            bucket: [span for span in found if window is None or window.holds(span.timestamp_ms)]
-            for bucket, found in spans.items()
-        }
+        looked_at = [_starting_at(each, ends[each.bucket] - width) for each in splits]
+        held = _spans_held(table, looked_at, cancellation)
         # Whether each bucket has shown as many rows as are requested, or all that it has.
         if all(
-            seen.start <= whole.start or sum(span.rows for span in held[whole.bucket]) >= rows
-            for seen, whole in zip(looked_at, splits, strict=True)
+            ends[bucket] - width <= begin or sum(span.rows for span in held[bucket]) >= rows
+            for bucket, begin in begins.items()
         ):
             break
         width *= WIDER_BY
     starts = tail_starts(held, rows)
-    return [replace(each, start=starts.get(each.bucket, each.stop)) for each in splits]
+    return [_starting_at(each, starts.get(each.bucket, each.stop)) for each in splits]
+
+
+def _starting_at(split: ScanSplit, offset: int) -> ScanSplit:
+    """The split from an offset on, which may be before it or after it."""
+    return replace(split, start=max(split.start, min(offset, split.stop)))
+
+
+def _spans_held(
+    table: TableHandle, splits: Sequence[ScanSplit], cancellation: Cancellation | None
+) -> dict[TableBucket, list[Span]]:
+    """The spans of some splits in the time that the scan reads: of lakes first, then of logs."""
+    window = splits[0].window if splits else None
+    found: dict[TableBucket, list[Span]] = {each.bucket: [] for each in splits}
+    for each in splits:
+        if each.lake is not None and each.start < each.stop:
+            found[each.bucket] += LakeReader(table, each, 0, stats=ScanStats()).spans()
+    in_log = [each for each in splits if each.lake is None]
+    for bucket, spans in spans_of(table, in_log, cancellation=cancellation).items():
+        found[bucket] += [
+            span for span in spans if window is None or window.holds(span.timestamp_ms)
+        ]
+    return found
 
 
 def bytes_stored(table: TableHandle, splits: Sequence[ScanSplit]) -> int | None:

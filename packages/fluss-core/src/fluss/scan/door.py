@@ -34,7 +34,8 @@ def open_scan(
     """Open the scan of a table as it is now. Offsets are pinned when the scan is first read.
 
     Args:
-        table: `"database.table"`, with `$changelog` or `$binlog` after it for its changes, a
+        table: `"database.table"`, with `$changelog` or `$binlog` after it for its changes, or
+            `$lake` for what its lake has, a
             `fluss://` URL with a table in it, a `Table` or a `TableSource`. A `Scan` is returned as
             it is, and stays at its offsets.
         config: How to reach the cluster; the URL, the active session, the environment or the

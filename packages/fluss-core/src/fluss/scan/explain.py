@@ -37,8 +37,12 @@ def explained(plan: ScanPlan) -> str:
 
 def _shown(split: ScanSplit) -> str:
     partition = "" if split.partition_name is None else f"partition {split.partition_name} "
-    strategy = "" if split.state is None else f", {split.state.strategy}: {split.state.why}"
-    return f"{partition}bucket {split.bucket.bucket_id}: [{split.start}, {split.stop}){strategy}"
+    how = "" if split.state is None else f", {split.state.strategy}: {split.state.why}"
+    if split.lake is not None:
+        part = split.lake
+        files = f"{len(part.files)} of {len(part.files) + part.files_left_out} files"
+        how = f", lake: {files}, {part.rows_max} rows, {part.size_bytes} bytes"
+    return f"{partition}bucket {split.bucket.bucket_id}: [{split.start}, {split.stop}){how}"
 
 
 def reasons_of(
@@ -65,7 +69,10 @@ def reasons_of(
         lines.append(
             f"no lookup, which gives the state at the moment of reading: {_why(table, options)}"
         )
-    lines.append(f"buckets: {len(pinned.splits)}, {pinned.buckets_pruned} more are left out")
+    buckets = len({(each.partition_name, each.bucket.bucket_id) for each in pinned.splits})
+    lines.append(f"buckets: {buckets}, {pinned.buckets_pruned} more are left out")
+    if pinned.lake.reason:
+        lines.append(pinned.lake.reason)
     if shape.mode is Mode.STATE:
         lines.append(f"state as of: {end if end is not None else 'latest'}, pinned at plan time")
     else:

@@ -24,7 +24,7 @@ from fluss.log.decode import DecodedBatch
 from fluss.log.fetch_messages import Fetched, read_headers
 from fluss.log.log_scan import LogScanCore
 from fluss.model.options.bounds import EARLIEST, Cursor
-from fluss.model.options.scan_options import Mode, ScanOptions
+from fluss.model.options.scan_options import LakeUse, Mode, ScanOptions
 from fluss.model.paths import TableBucket
 from fluss.scan.log_reader import cheapest_column
 from fluss.scan.metadata_arrays import MetadataFilter, OutputBuilder
@@ -242,6 +242,7 @@ class Follow:
         self._subscribe(core, replace(self._options, start=EARLIEST, missing_partitions="skip"))
 
     def _subscribe(self, core: LogScanCore, options: ScanOptions) -> None:
+        options = replace(options, lake=LakeUse.OFF)
         for split in plan_scan(self._table, replace(self._shape, options=options)).splits:
             bucket = split.bucket
             if bucket in self._offsets:

@@ -138,7 +138,10 @@ def metadata_column(name: str, decoded: DecodedBatch, partition_name: str | None
                 offsets = np.arange(first, first + count, dtype=np.int64)
             return from_numpy(offsets)
         case "_commit_timestamp":
-            times = from_numpy(np.full(count, decoded.timestamp, dtype=np.int64))
+            listed = decoded.timestamps
+            if listed is None:
+                listed = np.full(count, decoded.timestamp, dtype=np.int64)
+            times = from_numpy(listed)
             return times.cast(metadata_type(name))
         case "_bucket":
             return from_numpy(np.full(count, decoded.bucket.bucket_id, dtype=np.int32))

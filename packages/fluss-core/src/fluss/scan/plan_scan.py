@@ -26,11 +26,17 @@ from fluss.errors import (
     UnsupportedOperationError,
 )
 from fluss.hints import Hint, HintKey
+from fluss.lake.lake_format import LakePart
 from fluss.model.did_you_mean import did_you_mean
 from fluss.model.extent import Extent
 from fluss.model.offsets import EARLIEST_OFFSET, LATEST_OFFSET
 from fluss.model.options.bounds import Bound, BoundKind
-from fluss.model.options.scan_options import CHANGELOG_COLUMNS, Mode, PartitionChoice, ScanOptions
+from fluss.model.options.scan_options import (
+    CHANGELOG_COLUMNS,
+    Mode,
+    PartitionChoice,
+    ScanOptions,
+)
 from fluss.model.paths import TableBucket
 from fluss.model.tables.partitions import PartitionInfo, PartitionSpec
 from fluss.model.tables.table_info import TableInfo
@@ -286,6 +292,10 @@ class BucketFacts:
         at_end: The offset of the end, where that is a time.
         at_filter_start: The offset of the first time that a filter leaves.
         at_filter_end: The offset of the first time after those.
+        lake: The files of the bucket in a lake; None where there are none.
+        lake_end: One past the last offset that the lake has; None where it is not read.
+        log_begin: Where its log begins; the extent begins with the lake.
+        is_in_log: Whether Fluss has the bucket; otherwise only the lake has it.
     """
 
     bucket: TableBucket
@@ -295,6 +305,10 @@ class BucketFacts:
     at_end: int | None = None
     at_filter_start: int | None = None
     at_filter_end: int | None = None
+    lake: LakePart | None = None
+    lake_end: int | None = None
+    log_begin: int = 0
+    is_in_log: bool = True
 
 
 def decide_range(
@@ -446,9 +460,9 @@ def check_places(
 
 def _trimmed(facts: BucketFacts, offset: int) -> OffsetOutOfRangeError:
     earliest = facts.extent.earliest
-    return _out_of_range(
+    return out_of_range(
         facts,
-        f"Offset {offset} of {_place(facts)} is not there any more: the log begins at {earliest}.",
+        f"Offset {offset} of {place_text(facts)} is not there any more: the log begins at {earliest}.",
         Hint(HintKey.BEGIN_WHERE_THE_LOG_DOES),
         offset=offset,
         earliest=earliest,
@@ -456,9 +470,9 @@ def _trimmed(facts: BucketFacts, offset: int) -> OffsetOutOfRangeError:
 
 
 def _before_retention(facts: BucketFacts, as_of: Bound | None) -> OffsetOutOfRangeError:
-    return _out_of_range(
+    return out_of_range(
         facts,
-        f"What {_place(facts)} held as of {as_of} is not known: its log begins at offset "
+        f"What {place_text(facts)} held as of {as_of} is not known: its log begins at offset "
         f"{facts.extent.earliest}, and what came before has been trimmed.",
         f"ask for offset {facts.extent.earliest} or a later moment; the table's table.log.ttl "
         "says how long its log is kept",
@@ -468,24 +482,28 @@ def _before_retention(facts: BucketFacts, as_of: Bound | None) -> OffsetOutOfRan
 
 def _beyond(facts: BucketFacts, offset: int, bound: Bound) -> OffsetOutOfRangeError:
     end = facts.extent.end
-    message = f"Offset {offset} of {_place(facts)} is beyond the end of the log, which is {end}."
+    message = (
+        f"Offset {offset} of {place_text(facts)} is beyond the end of the log, which is {end}."
+    )
     if bound.kind is BoundKind.CURSOR:
         message = (
-            f"The log of {_place(facts)} ends at {end}, before the cursor's {offset}: rows were "
+            f"The log of {place_text(facts)} ends at {end}, before the cursor's {offset}: rows were "
             "lost, or this is the cursor of another table."
         )
     hint = Hint(HintKey.BEYOND_THE_END, log_end=end)
-    return _out_of_range(facts, message, hint, offset=offset, end=end)
+    return out_of_range(facts, message, hint, offset=offset, end=end)
 
 
-def _out_of_range(
+def out_of_range(
     facts: BucketFacts, why: str, hint: str | Hint, **more: Any
 ) -> OffsetOutOfRangeError:
+    """Return the error of an offset of a bucket."""
     bucket, partition = facts.bucket.bucket_id, facts.partition_name
     return OffsetOutOfRangeError(why, hint=hint, bucket=bucket, partition=partition, **more)
 
 
-def _place(facts: BucketFacts) -> str:
+def place_text(facts: BucketFacts) -> str:
+    """Name a bucket in a message."""
     of = "" if facts.partition_name is None else f" of partition {facts.partition_name!r}"
     return f"bucket {facts.bucket.bucket_id}{of}"
 

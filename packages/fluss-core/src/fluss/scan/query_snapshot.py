@@ -7,8 +7,9 @@ offsets of the first. Lookups by key are never pinned.
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Sequence
+from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from typing import Final
 
 from fluss.connection.connection import TableHandle
 from fluss.model.options.bounds import Bound, BoundKind
@@ -20,6 +21,8 @@ from fluss.scan.scan_planner import ScanPlan, plan_scan
 from fluss.scan.shape import ScanShape
 from fluss.scan.split import ScanSplit
 from fluss.waiting import InterruptibleLock
+
+OFFSET_MAX: Final = 2**63 - 1
 
 
 @dataclass(slots=True, kw_only=True)
@@ -50,7 +53,10 @@ class QuerySnapshot:
                 plan = _held_state(table, plan, seen, cancellation)
             else:
                 kept = [each for each in plan.splits if _is_known(each, seen)]
-                plan = replace(plan, splits=tuple(_held(each, seen, options) for each in kept))
+                ends = {each.bucket: each.stop for each in kept if each.lake is not None}
+                plan = replace(
+                    plan, splits=tuple(_held(each, seen, options, ends) for each in kept)
+                )
             _remember(plan, seen)
             return plan
 
@@ -68,12 +74,18 @@ def _is_known(split: ScanSplit, seen: _Seen) -> bool:
     return not seen.is_complete or split.bucket in seen.ranges
 
 
-def _held(split: ScanSplit, seen: _Seen, options: ScanOptions) -> ScanSplit:
+def _held(
+    split: ScanSplit, seen: _Seen, options: ScanOptions, lake_ends: Mapping[TableBucket, int]
+) -> ScanSplit:
+    is_in_lake = split.lake is not None
+    lake_end = lake_ends.get(split.bucket, 0)
+    lowest, highest = (0, lake_end) if is_in_lake else (lake_end, OFFSET_MAX)
     if split.bucket not in seen.ranges:
         return split
     start, stop = seen.ranges[split.bucket]
     if options.tail is not None:
-        return replace(split, start=start, stop=stop)
+        start, stop = max(start, lowest), min(stop, highest)
+        return replace(split, start=min(start, stop), stop=stop)
     stop = min(split.stop, stop)
     return replace(split, start=min(split.start, stop), stop=stop)
 
@@ -103,7 +115,10 @@ def _remember(plan: ScanPlan, seen: _Seen) -> None:
     if looked_at & set(options.metadata_names):
         return  # its ranges may be narrower than the logs
     pinned: Sequence[ScanSplit] = [each for each in plan.splits if each.keys is None]
+    ranges: dict[TableBucket, tuple[int, int]] = {}
     for each in pinned:
-        seen.ranges.setdefault(each.bucket, (each.start, each.stop))
+        known = ranges.get(each.bucket, (each.start, each.stop))
+        ranges[each.bucket] = min(known[0], each.start), max(known[1], each.stop)
+    seen.ranges |= {bucket: ends for bucket, ends in ranges.items() if bucket not in seen.ranges}
     if filter_ is None and options.partitions is None:
         seen.is_complete = True

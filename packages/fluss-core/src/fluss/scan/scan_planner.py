@@ -17,20 +17,21 @@ from fluss.errors import PartitionNotFoundError
 from fluss.log.extents import fetch_extents
 from fluss.lookup.frame_lookups import FOUND
 from fluss.model.options.bounds import Bound, BoundKind, Cursor
-from fluss.model.options.scan_options import Mode, check_order
+from fluss.model.options.scan_options import LakeUse, Mode, check_order
 from fluss.model.paths import PhysicalTablePath, TableBucket
 from fluss.model.tables.partitions import PartitionInfo
 from fluss.model.tables.table_info import TableInfo
 from fluss.net.cancellation import Cancellation
-from fluss.scan import plan_scan as plan
+from fluss.scan import plan_lake, plan_scan as plan
 from fluss.scan.batch_headers import cut_to_tail
 from fluss.scan.commit_times import CommitTimes
 from fluss.scan.explain import reasons_of
+from fluss.scan.lake_planner import PinnedLake, pin_lake
 from fluss.scan.plan_filters import FilterPlan
 from fluss.scan.scan_stats import ScanStats
 from fluss.scan.shape import ScanShape
 from fluss.scan.split import ScanSplit
-from fluss.state.state_planner import plan_states
+from fluss.state.state_planner import LakeState, plan_states
 
 # Partitions may come and go while a scan is planned; after so many attempts it is an error.
 ATTEMPTS_MAX = 5
@@ -116,6 +117,7 @@ class Pinned:
     partitions_kept: int
     buckets_pruned: int
     filtered: FilterPlan
+    lake: PinnedLake
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -143,6 +145,10 @@ class _Pinning:
 
     async def _attempt(self) -> Pinned:
         partitions = await self._partitions()
+        options = self.shape.options
+        lake = await pin_lake(self.table, options.lake, self.shape.mode, partitions)
+        if partitions is not None:
+            partitions += lake.dropped
         chosen = None if partitions is None else self._chosen(partitions)
         filtered = self.shape.plan_filter(chosen)
         kept = chosen
@@ -155,17 +161,18 @@ class _Pinning:
             partitions_kept=0 if kept is None else len(kept),
             buckets_pruned=self._buckets_pruned(chosen, kept, filtered),
             filtered=filtered,
+            lake=lake,
         )
         plan.check_places(self.start, self._places(chosen), "start")
-        is_as_of = self.shape.options.as_of is not None
+        is_as_of = options.as_of is not None
         plan.check_places(self.end, self._places(chosen), "as_of" if is_as_of else "end")
         if filtered.is_empty:
             return pruning
         if may_look_up(self.table.info, self.shape, filtered):
             return replace(pruning, splits=self._lookup_splits(filtered))
-        return replace(
-            pruning, splits=await self._splits(filtered, await self._facts(kept, filtered))
-        )
+        places = self._places_of(kept, filtered)
+        facts = await self._facts(places, filtered, lake)
+        return replace(pruning, splits=await self._splits(filtered, facts))
 
     @property
     def _skips_missing(self) -> bool:
@@ -211,10 +218,10 @@ class _Pinning:
 
     # --- offsets --------------------------------------------------------------------------------
 
-    async def _facts(
+    def _places_of(
         self, kept: list[PartitionInfo] | None, filtered: FilterPlan
-    ) -> list[plan.BucketFacts]:
-        info, start, end = self.table.info, self.start, self.end
+    ) -> dict[TableBucket, PhysicalTablePath]:
+        info = self.table.info
         places: dict[TableBucket, PhysicalTablePath] = {}
         for partition in [None] if kept is None else kept:
             name = None if partition is None else partition.partition_name
@@ -222,6 +229,21 @@ class _Pinning:
             path = PhysicalTablePath(info.table_path, name)
             for bucket_id in filtered.buckets_kept(info.bucket_count_of(partition)):
                 places[TableBucket.with_partition(info.table_id, partition_id, bucket_id)] = path
+        return places
+
+    async def _facts(
+        self,
+        all_places: dict[TableBucket, PhysicalTablePath],
+        filtered: FilterPlan,
+        lake: PinnedLake,
+    ) -> list[plan.BucketFacts]:
+        start, end = self.start, self.end
+        parts = lake.parts(filtered.pushed)
+        places = {
+            bucket: path
+            for bucket, path in all_places.items()
+            if not lake.is_dropped(path.partition_name)
+        }
         reached = {
             bucket: max(
                 plan.exact_offset(each, bucket, path.partition_name) or 0 for each in (start, end)
@@ -249,8 +271,12 @@ class _Pinning:
         ) -> int | None:
             return None if timestamp_ms is None else known.get(timestamp_ms, {}).get(bucket)
 
-        return [
-            plan.BucketFacts(
+        def facts_of(bucket: TableBucket, path: PhysicalTablePath) -> plan.BucketFacts:
+            place = path.partition_name, bucket.bucket_id
+            part = parts.get(place)
+            if bucket not in places:
+                return plan_lake.facts_of_dropped(bucket, path.partition_name, part)
+            facts = plan.BucketFacts(
                 bucket=bucket,
                 partition_name=path.partition_name,
                 extent=extents[bucket],
@@ -259,8 +285,11 @@ class _Pinning:
                 at_filter_start=None if low_ms is None else at(times, bucket, max(0, low_ms)),
                 at_filter_end=at(ends, bucket, stop_ms),
             )
-            for bucket, path in places.items()
-        ]
+            if self.shape.mode is Mode.STATE:
+                return plan_lake.with_lake_state(facts, part, lake.ends.get(place))
+            return plan_lake.with_lake(facts, part, lake.ends.get(place))
+
+        return [facts_of(bucket, path) for bucket, path in all_places.items()]
 
     # --- splits ---------------------------------------------------------------------------------
 
@@ -269,21 +298,37 @@ class _Pinning:
     ) -> list[ScanSplit]:
         shape, options = self.shape, self.shape.options
         template = self._template(filtered)
+        if shape.mode is Mode.STATE:
+            return await self._states(template, facts)
         splits = []
         for bucket in facts:
             offsets = self._range(bucket, filtered)
-            splits.append(
-                replace(
-                    template,
-                    bucket=bucket.bucket,
-                    partition_name=bucket.partition_name,
-                    start=offsets.start,
-                    stop=offsets.stop,
+            placed = replace(template, bucket=bucket.bucket, partition_name=bucket.partition_name)
+            in_lake, in_log = plan_lake.divide(offsets, bucket, options)
+            if in_lake is not None:
+                splits.append(
+                    replace(placed, start=in_lake.start, stop=in_lake.stop, lake=bucket.lake)
                 )
-            )
-        if shape.mode is not Mode.STATE:
-            return splits
-        path = self.table.info.table_path
+            if in_log is not None:
+                splits.append(replace(placed, start=in_log.start, stop=in_log.stop))
+        return splits
+
+    async def _states(
+        self, template: ScanSplit, facts: Sequence[plan.BucketFacts]
+    ) -> list[ScanSplit]:
+        """The splits of a state: what only the lake has is read there, as it stands."""
+        options, path = self.shape.options, self.table.info.table_path
+        splits, alone, lakes = [], [], {}
+        for bucket in facts:
+            placed = replace(template, bucket=bucket.bucket, partition_name=bucket.partition_name)
+            if options.lake is LakeUse.ONLY or not bucket.is_in_log:
+                end = bucket.lake_end or 0
+                if bucket.lake is not None:
+                    alone.append(replace(placed, start=0, stop=end, lake=bucket.lake))
+            else:
+                splits.append(replace(placed, stop=self._decided(bucket).stop))
+                if bucket.lake_end is not None:
+                    lakes[bucket.bucket] = LakeState(part=bucket.lake, end=bucket.lake_end)
         states = await plan_states(
             self.table,
             {each.bucket: PhysicalTablePath(path, each.partition_name) for each in splits},
@@ -291,8 +336,9 @@ class _Pinning:
             earliest={each.bucket: each.extent.earliest for each in facts},
             strategy=options.strategy,
             is_past=self._is_past(splits, facts),
+            lakes=lakes,
         )
-        return [replace(each, start=0, state=states[each.bucket]) for each in splits]
+        return alone + [replace(each, start=0, state=states[each.bucket]) for each in splits]
 
     def _is_past(self, splits: Sequence[ScanSplit], facts: Sequence[plan.BucketFacts]) -> bool:
         """Whether an earlier state is requested; where rows expire, `latest` is not one."""
@@ -324,15 +370,17 @@ class _Pinning:
         )
 
     def _range(self, facts: plan.BucketFacts, filtered: FilterPlan) -> plan.Range:
+        return plan.meet(self._decided(facts), filtered, facts)
+
+    def _decided(self, facts: plan.BucketFacts) -> plan.Range:
         options = self.shape.options
-        decided = plan.decide_range(
+        return plan.decide_range(
             facts,
             start=self.start,
             end=self.end,
             on_trimmed=options.on_trimmed,
             is_as_of=options.as_of is not None,
         )
-        return decided if self.shape.mode is Mode.STATE else plan.meet(decided, filtered, facts)
 
     def _lookup_splits(self, filtered: FilterPlan) -> list[ScanSplit]:
         template = self._template(filtered)
@@ -357,6 +405,7 @@ def may_look_up(table: TableInfo, shape: ScanShape, filtered: FilterPlan) -> boo
         and (filtered.lookups is not None or filtered.prefixes is not None)
         and options.as_of is None
         and options.strategy is None
+        and options.lake is not LakeUse.ONLY
         and options.partitions is None
         and filtered.metadata_residual is None
         and not any(shape.output.metadata)

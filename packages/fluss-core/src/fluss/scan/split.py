@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, Self
 
+from fluss.lake.lake_format import LakePart
 from fluss.model.options.scan_options import METADATA_PREFIX, Mode
 from fluss.model.paths import TableBucket, TablePath
 from fluss.model.predicates.predicate import Predicate
@@ -35,6 +36,7 @@ class ScanSplit:
         window: Which commit timestamps are read; None for all.
         limit: How many rows the whole scan gives at most.
         state: How the state of the bucket is found; None where a log is read.
+        lake: The files of the bucket in a lake, where its rows are read there and not in the log.
         keys: The keys to look up, in place of reading a bucket; None where one is read.
         prefix_columns: The columns of those keys, where they are beginnings of keys.
         skips_missing: Whether a partition that was dropped has no rows; otherwise it is an error.
@@ -58,6 +60,7 @@ class ScanSplit:
     metadata_filter: Predicate | None = None
     metadata_prefix: str = METADATA_PREFIX
     state: StatePlan | None = None
+    lake: LakePart | None = None
     keys: tuple[tuple[Any, ...], ...] | None = None
     prefix_columns: tuple[str, ...] = ()
     skips_missing: bool = False
@@ -105,7 +108,8 @@ class ScanSplit:
     @property
     def rows_max(self) -> int:
         """An upper bound of its rows: offsets without rows count as well."""
-        return max(0, self.stop - self.start)
+        offsets = max(0, self.stop - self.start)
+        return offsets if self.lake is None else min(offsets, self.lake.rows_max)
 
 
 def change_columns(prefix: str) -> ChangeColumns:

@@ -22,6 +22,7 @@ from fluss.model.options.scan_options import PARALLEL_MAX, Mode, Order
 from fluss.model.paths import TableBucket
 from fluss.net.cancellation import Cancellation
 from fluss.scan.fan_in import BatchSource, FanIn, merged
+from fluss.scan.lake_reader import LakeReader
 from fluss.scan.log_reader import LogReader, Piece
 from fluss.scan.scan_stats import ScanStats
 from fluss.scan.shape import split_schema
@@ -188,8 +189,10 @@ class SplitReader:
                 hint="choose partitions, or sort by _commit_timestamp afterwards",
             )
         if self._order is Order.NONE and is_log:
-            groups = []
-            for apart in self._each_bucket_once(indexes):
+            in_lake = [index for index in indexes if self._splits[index].lake is not None]
+            groups = [[index] for index in in_lake]
+            in_log = [index for index in indexes if self._splits[index].lake is None]
+            for apart in self._each_bucket_once(in_log):
                 lanes = min(self._log_lanes, len(apart))
                 groups += [apart[lane::lanes] for lane in range(lanes)]
             return groups
@@ -212,6 +215,8 @@ class SplitReader:
         first, index = splits[0], indexes[0]
         if first.keys is not None:
             return LookupReader(self._table, first, index, stats=self._stats)
+        if first.lake is not None:
+            return LakeReader(self._table, first, index, stats=self._stats)
         if first.mode is Mode.STATE:
             return StateReader(self._table, first, index, stats=self._stats)
         reader: type[BinlogReader | LogReader] = LogReader

@@ -2,6 +2,7 @@
 
     "sales.orders"                            a table
     "sales.orders$changelog"                  its changes; $binlog: its rows before and after each
+    "sales.orders$lake"                       what its lake has of it, and nothing newer
     "fluss://host:9123/sales.orders?tail=9"   a table of a cluster, and options of scans
     session.table("sales.orders")             a `Table`; TablePath("sales", "orders")
 
@@ -23,7 +24,7 @@ from fluss.errors import InvalidNameError, InvalidValueError, UnsupportedOperati
 from fluss.model.did_you_mean import did_you_mean
 from fluss.model.options.config import Config
 from fluss.model.options.scan_arguments import ScanArguments
-from fluss.model.options.scan_options import Mode, ScanOptions, scan_options, with_options
+from fluss.model.options.scan_options import ScanOptions, scan_options, with_options
 from fluss.model.paths import TablePath
 from fluss.net.cancellation import Cancellation
 
@@ -33,7 +34,12 @@ if TYPE_CHECKING:
 _URL = re.compile(r"\s*[\w+.-]*://")
 _ENDLESS = ("follow", "streaming", "unbounded")
 _VIEW: Final = re.compile(r"\$(\w*)(?=\?|$)")
-_VIEWS: Final = {"changelog": Mode.CHANGELOG, "binlog": Mode.BINLOG}
+# The options of a scan that the end of a name stands for.
+_VIEWS: Final[Mapping[str, Mapping[str, str]]] = {
+    "changelog": {"mode": "changelog"},
+    "binlog": {"mode": "binlog"},
+    "lake": {"lake": "only"},
+}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -106,9 +112,9 @@ def source_of(
     if isinstance(table, TableSource):
         settings = table.config if config is None else resolve(config).config
         return replace(table, config=settings, options=with_options(table.options, given))
-    text, mode = without_view(table) if isinstance(table, str) else (table, None)
-    if mode is not None:
-        _refuse_other_mode(mode, given.setdefault("mode", mode))
+    text, named = without_view(table) if isinstance(table, str) else (table, {})
+    for option, value in named.items():
+        _refuse_other(option, value, given.setdefault(option, value))
     if isinstance(text, str) and _URL.match(text):
         text = text.strip()
         url = parse_url(text)
@@ -142,29 +148,30 @@ def endless(what: str) -> UnsupportedOperationError:
     )
 
 
-def _refuse_other_mode(named: str, mode: Any) -> None:
-    if mode != named:
+def _refuse_other(option: str, named: str, given: Any) -> None:
+    if given != named:
+        view = next(view for view, options in _VIEWS.items() if options == {option: named})
         raise InvalidValueError(
-            f"The name ends in ${named}, and mode={str(mode)!r} contradicts it.",
+            f"The name ends in ${view}, and {option}={str(given)!r} contradicts it.",
             hint="leave one of them out",
-            option="mode",
+            option=option,
         )
 
 
-def without_view(name: str) -> tuple[str, str | None]:
-    """Split the name of a view into the name of its table and the mode of its scan.
+def without_view(name: str) -> tuple[str, Mapping[str, str]]:
+    """Split the name of a view into the name of its table and the options of its scan.
 
     Raises:
         InvalidNameError: There is no such view; the hint names the nearest.
     """
     found = _VIEW.search(name)
     if found is None:
-        return name, None
-    mode = _VIEWS.get(found.group(1).lower())
-    if mode is None:
+        return name, {}
+    options = _VIEWS.get(found.group(1).lower())
+    if options is None:
         known = [f"${each}" for each in _VIEWS]
         raise InvalidNameError(
             f"A table has no {found.group()!r}.",
-            hint=did_you_mean(found.group(), known) or f"there are {' and '.join(known)}",
+            hint=did_you_mean(found.group(), known) or f"there are {', '.join(known)}",
         )
-    return name[: found.start()] + name[found.end() :], mode.value
+    return name[: found.start()] + name[found.end() :], options

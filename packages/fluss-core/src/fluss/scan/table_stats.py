@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from fluss.admin.row_counts import row_counts
 from fluss.connection.connection import TableHandle
 from fluss.errors import FlussError
-from fluss.model.options.scan_options import Mode, ScanOptions
+from fluss.model.options.scan_options import LakeUse, Mode, ScanOptions
 from fluss.model.paths import PhysicalTablePath
 from fluss.scan.batch_headers import bytes_stored
 from fluss.scan.scan_planner import plan_scan
@@ -43,7 +43,7 @@ def table_size(table: TableHandle) -> TableSize:
     Raises:
         FlussError: They do not answer where the log of a bucket begins and ends.
     """
-    options = ScanOptions(mode=Mode.CHANGELOG, columns=())
+    options = ScanOptions(mode=Mode.CHANGELOG, columns=(), lake=LakeUse.OFF)
     plan = plan_scan(table, shape_of(table.info, options))
     try:
         log_bytes = bytes_stored(table, plan.splits)

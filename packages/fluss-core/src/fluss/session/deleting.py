@@ -55,6 +55,6 @@ def delete_where(
     names = table.info.primary_keys
     nothing = table.info.schema.to_arrow().empty_table()
     check_frame(table, nothing, mode="delete")  # refuses a table that is not deleted from by key
-    options = scan_options({"columns": names, "filter": where, "mode": Mode.STATE})
+    options = scan_options({"columns": names, "filter": where, "mode": Mode.STATE, "lake": "off"})
     found = Scan(table, options).to_arrow(progress=progress)
     return write_frame(table, found, mode="delete", progress=progress)

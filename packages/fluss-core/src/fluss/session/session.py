@@ -219,19 +219,17 @@ class Session(SessionWrites, SessionAdmin, SessionTables):
         """A table, as it is now; the URL's table, where none is named.
 
         Args:
-            name: `"database.table"`, or a table in the URL's database; with `$changelog` or
-                `$binlog` after it, its scans give these by default.
+            name: `"database.table"`, or a table in the URL's database; with `$changelog`,
+                `$binlog` or `$lake` after it, its scans give these by default.
 
         Raises:
             TableNotFoundError: There is no such table; the hint names the nearest.
         """
-        base, mode = without_view(name) if isinstance(name, str) else (name, None)
+        base, named = without_view(name) if isinstance(name, str) else (name, {})
         path = self._path(base)
         is_of_url = self._url is not None and str(path) == _url_table(self._url)
         options = dict(self._url.options) if self._url is not None and is_of_url else {}
-        if mode is not None:
-            options["mode"] = mode
-        return Table(self._run(self._connection.table(path)), options)
+        return Table(self._run(self._connection.table(path)), {**options, **named})
 
     def path_of(self, name: TablePath | str | None = None) -> TablePath:
         """The path of a name in the URL's database; without a name, the path of the URL's table."""

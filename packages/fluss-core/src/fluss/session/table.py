@@ -23,6 +23,7 @@ from fluss.model.options.scan_arguments import FollowArguments, ScanArguments
 from fluss.model.options.scan_options import (
     FOLLOW_OPTIONS,
     SCAN_OPTIONS,
+    LakeUse,
     Mode,
     ScanOptions,
     scan_options,
@@ -430,4 +431,5 @@ def open_table(table: TableName, *, config: Settings = None) -> Table:
 
 
 def _log_options(info: TableInfo) -> ScanOptions:
-    return ScanOptions(mode=Mode.CHANGELOG if info.has_primary_key() else None, columns=())
+    mode = Mode.CHANGELOG if info.has_primary_key() else None
+    return ScanOptions(mode=mode, columns=(), lake=LakeUse.OFF)

@@ -9,9 +9,12 @@ strategy        reads                                 needs
 ``changelog``   all changes from the first on         a log that nothing has been trimmed from
 ==============  ====================================  =============================================
 
-The first three give a state of their own moment, which the changelog then rolls to the pin: forward
-from an older moment, back from a later one. Rolling back needs the rows before each change, which a
-changelog of image `wal` does not have.
+A lake, where the table has one, is a fifth: its rows as of the offset of its snapshot. It is read
+where the log still has the changes since then; `scan.lake_planner` finds it.
+
+The first three, and the lake, give a state of their own moment, which the changelog then rolls to
+the pin: forward from an older moment, back from a later one. Rolling back needs the rows before a
+change, which a changelog of image `wal` does not have.
 """
 
 from __future__ import annotations
@@ -31,8 +34,9 @@ from fluss.errors import (
 from fluss.install_hints import how_to_install
 from fluss.model.did_you_mean import did_you_mean
 
-ReadPath = Literal["scan_kv", "limit_scan", "snapshot", "changelog"]
-STRATEGIES: Final[tuple[ReadPath, ...]] = get_args(ReadPath)
+ServedPath = Literal["scan_kv", "limit_scan", "snapshot", "changelog"]
+ReadPath = ServedPath | Literal["lake"]
+STRATEGIES: Final[tuple[ServedPath, ...]] = get_args(ServedPath)
 
 # The reason for a strategy that the user chose.
 ASKED_FOR: Final = "it was asked for"
@@ -88,6 +92,11 @@ class StateFacts:
             and self.snapshot_offset is not None
             and self.earliest <= self.pin < self.snapshot_offset
         )
+
+
+def leads_to_pin(facts: StateFacts, lake_end: int) -> bool:
+    """Whether the state of a lake, as of an offset, can be brought to the pin."""
+    return facts.earliest <= lake_end <= facts.pin or lake_end == facts.pin
 
 
 def choose_strategy(facts: StateFacts) -> tuple[ReadPath, str]:

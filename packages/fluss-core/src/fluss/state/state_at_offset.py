@@ -16,6 +16,7 @@ import pyarrow as pa
 
 from fluss.connection.connection import TableHandle
 from fluss.errors import OffsetOutOfRangeError
+from fluss.lake.lake_format import the_format
 from fluss.log.extents import fetch_extents
 from fluss.lookup.stored_rows import ValueDecoder
 from fluss.model.change_type import ChangeType
@@ -166,11 +167,29 @@ class _Reading:
             case "snapshot":
                 return stored.of_snapshot(plan.snapshot_id)
             case "changelog":
-                return nullcontext(StoredRows(values=iter(()), log_offset=0))
+                return nullcontext(StoredRows(log_offset=0))
+            case "lake":
+                return nullcontext(StoredRows(batches=self._of_lake(), log_offset=plan.lake_end))
+
+    def _of_lake(self) -> Iterator[pa.RecordBatch]:
+        plan, info = self._plan, self._table.info
+        if plan.lake is None:
+            return
+        names = [info.schema.column_names[each] for each in self._columns]
+        lake = the_format(plan.lake.format)
+        for rows in lake.read(
+            info, plan.lake, columns=names, start=0, stop=plan.lake_end, settings={}
+        ):
+            if self._cancellation is not None:
+                self._cancellation.check()
+            yield rows.batch
 
     def _decoded(self, stored: StoredRows) -> Iterator[tuple[pa.Array, pa.RecordBatch]]:
         for values in stored.values:
             rows = self._decoder.decode(values)
+            yield self._keys.of(rows), rows
+        for batch in stored.batches:
+            rows = pa.RecordBatch.from_arrays(batch.columns, schema=self._decoder.schema)
             yield self._keys.of(rows), rows
 
     # --- how it gets to the pin ---------------------------------------------------------------

@@ -14,6 +14,7 @@ from typing import Any
 
 from fluss.connection.connection import TableHandle
 from fluss.errors import FlussError, OffsetOutOfRangeError, SnapshotNotFoundError
+from fluss.lake.lake_format import LakePart
 from fluss.log.extents import fetch_extents
 from fluss.model.extent import Extent
 from fluss.model.paths import PhysicalTablePath, TableBucket
@@ -25,9 +26,23 @@ from fluss.state.plan_state import (
     StateFacts,
     check_strategy,
     choose_strategy,
+    leads_to_pin,
     needs_snapshots,
 )
 from fluss.wire.api import ApiKey
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LakeState:
+    """The rows that a lake has of one bucket.
+
+    Attributes:
+        part: Its files; None where it has no rows.
+        end: The offset at which they stand.
+    """
+
+    part: LakePart | None
+    end: int
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -40,6 +55,8 @@ class StatePlan:
         strategy: How it is read.
         why: Why this strategy was chosen, as text.
         snapshot_id: The newest KV snapshot, where one is read.
+        lake: The rows that a lake has of the bucket, where it is read and has any.
+        lake_end: The offset at which they stand.
     """
 
     bucket: TableBucket
@@ -47,6 +64,8 @@ class StatePlan:
     strategy: ReadPath
     why: str
     snapshot_id: int | None = None
+    lake: LakePart | None = None
+    lake_end: int = 0
 
 
 async def plan_state(
@@ -64,6 +83,7 @@ async def plan_states(
     earliest: Mapping[TableBucket, int] | None = None,
     strategy: str | None = None,
     is_past: bool = False,
+    lakes: Mapping[TableBucket, LakeState] | None = None,
 ) -> dict[TableBucket, StatePlan]:
     """Plan buckets of a primary-key table.
 
@@ -74,6 +94,7 @@ async def plan_states(
         earliest: The first offset that each log still has; the leaders are asked without it.
         strategy: How to read all of them; None for the best for each.
         is_past: Whether the user named the pins, and they are not where the logs end now.
+        lakes: What a lake has of each bucket; it is read where that leads to the pin.
 
     Raises:
         FlussError: The state of a bucket cannot be read; the error has table, bucket and hint.
@@ -98,15 +119,32 @@ async def plan_states(
     facts = {
         bucket: replace(common, pin=pins[bucket], earliest=earliest[bucket]) for bucket in places
     }
+    from_lake = {
+        bucket: _plan_lake(bucket, facts[bucket], lake)
+        for bucket, lake in (lakes or {}).items()
+        if strategy is None and leads_to_pin(facts[bucket], lake.end)
+    }
+    places = {bucket: path for bucket, path in places.items() if bucket not in from_lake}
     asked = {places[each] for each in places if needs_snapshots(strategy, facts[each])}
     answers = await asyncio.gather(*(_snapshots(cluster, path, strategy) for path in asked))
     snapshots = dict(zip(asked, answers, strict=True))
-    return {
+    return from_lake | {
         bucket: _plan(
             table, bucket, facts[bucket], snapshots.get(path, {}).get(bucket.bucket_id), strategy
         )
         for bucket, path in places.items()
     }
+
+
+def _plan_lake(bucket: TableBucket, facts: StateFacts, lake: LakeState) -> StatePlan:
+    return StatePlan(
+        bucket=bucket,
+        pin=facts.pin,
+        strategy="lake",
+        why=f"the lake has it as of offset {lake.end}",
+        lake=lake.part,
+        lake_end=lake.end,
+    )
 
 
 async def _snapshots(

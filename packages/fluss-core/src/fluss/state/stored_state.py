@@ -9,10 +9,12 @@ from __future__ import annotations
 import tempfile
 from collections.abc import Callable, Coroutine, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from itertools import islice
 from pathlib import Path
 from typing import Any, Final, TypeVar
+
+import pyarrow as pa
 
 from fluss.connection.connection import TableHandle
 from fluss.errors import (
@@ -47,10 +49,12 @@ class StoredRows:
 
     Attributes:
         values: The encoded values, chunk by chunk; can be read once.
+        batches: Rows in the requested columns, of a lake; can be read once.
         log_offset: The offset at which they stand; None where the server gives none.
     """
 
-    values: Iterator[Frames]
+    values: Iterator[Frames] = field(default_factory=lambda: iter(()))
+    batches: Iterator[pa.RecordBatch] = field(default_factory=lambda: iter(()))
     log_offset: int | None
 
 

@@ -10,6 +10,7 @@ from typing import Literal, TypedDict
 
 from fluss.model.options.argument_types import (
     Condition,
+    LakeName,
     ModeName,
     Names,
     OrderName,
@@ -17,7 +18,7 @@ from fluss.model.options.argument_types import (
     Place,
     StrategyName,
 )
-from fluss.model.options.scan_options import Mode, Order, Strategy
+from fluss.model.options.scan_options import LakeUse, Mode, Order, Strategy
 
 
 class ScanArguments(TypedDict, total=False):
@@ -69,6 +70,10 @@ class ScanArguments(TypedDict, total=False):
 
     strategy: Strategy | StrategyName | None
     """How the state is found; the quickest way by default."""
+
+    lake: LakeUse | LakeName | None
+    """Of a table with a lake: union (its past in the lake and what came since), only (what the
+    lake has), or off. By default union, where the lake has a snapshot and can be read."""
 
     metadata_prefix: str | None
     """The prefix of the names of metadata columns, instead of '_'."""

@@ -59,6 +59,14 @@ class Strategy(StrEnum):
     CHANGELOG = "changelog"
 
 
+class LakeUse(StrEnum):
+    """Which rows of a table that is copied into a lake are read."""
+
+    UNION = "union"
+    ONLY = "only"
+    OFF = "off"
+
+
 # How partitions are chosen: a name, or the values that some partition keys may have.
 PartitionChoice = str | tuple[tuple[str, tuple[Any, ...]], ...]
 
@@ -88,6 +96,7 @@ class ScanOptions:
     missing_partitions: str = "error"
     on_trimmed: str = "error"
     strategy: Strategy | None = None
+    lake: LakeUse | None = None
     metadata_prefix: str = METADATA_PREFIX
 
     @property
@@ -343,6 +352,12 @@ SCAN_OPTIONS: Final[Mapping[str, ScanOption]] = {
         parse=_one_of(Strategy),
         doc="How the state is found; the quickest way by default.",
     ),
+    "lake": ScanOption(
+        takes="LakeUse | LakeName",
+        parse=_one_of(LakeUse),
+        doc="Of a table with a lake: union (its past in the lake and what came since), only (what the "
+        "lake has), or off. By default union, where the lake has a snapshot and can be read.",
+    ),
     "metadata_prefix": ScanOption(
         takes="str",
         parse=_prefix,
@@ -352,7 +367,7 @@ SCAN_OPTIONS: Final[Mapping[str, ScanOption]] = {
 
 # A log that is followed has no end, so it has no options that need one.
 FOLLOW_OPTIONS: Final = tuple(
-    name for name in SCAN_OPTIONS if name not in {"end", "tail", "limit", "as_of", "order"}
+    name for name in SCAN_OPTIONS if name not in {"end", "tail", "limit", "as_of", "order", "lake"}
 )
 
 

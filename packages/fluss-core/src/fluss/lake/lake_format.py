@@ -1,0 +1,156 @@
+"""The door for lake formats: what a package offers so that scans read tables of its format.
+
+A package names an object with the methods of `LakeFormat` in the entry point group `fluss.lakes`,
+under the name that `table.datalake.format` has: `iceberg = "fluss_lake.iceberg:ICEBERG"`. A scan
+asks it for the files of a snapshot (`open`) in the process that plans. Workers read them (`read`):
+a part is small and picklable, and has no secrets.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cache
+from importlib.metadata import entry_points
+from typing import Any, Final, Protocol
+
+import pyarrow as pa
+
+from fluss.errors import MissingExtraError
+from fluss.install_hints import how_to_install
+from fluss.model.predicates.predicate import Predicate
+from fluss.model.tables.table_info import TableInfo
+from fluss.rows.buffers.columns import Int64Array
+
+GROUP: Final = "fluss.lakes"
+EXTRA: Final = "fluss-core[lake]"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LakePart:
+    """The files of one bucket in a snapshot.
+
+    Attributes:
+        format: The format, as `table.datalake.format` has it.
+        snapshot_id: The snapshot.
+        partition_name: The partition; None where there are none.
+        bucket_id: The bucket.
+        first_offset: The least offset of its rows, those of files that were left out included.
+        end: One past the greatest.
+        files: The files that are read; only the format knows what they are.
+        files_left_out: How many files no row of which fulfils the condition.
+        rows_max: An upper bound of their rows.
+        is_whole: Whether that bound is the number of the bucket's rows.
+        size_bytes: The size of the files.
+    """
+
+    format: str
+    snapshot_id: int
+    partition_name: str | None
+    bucket_id: int
+    first_offset: int
+    end: int
+    files: tuple[Any, ...]
+    files_left_out: int
+    rows_max: int
+    is_whole: bool
+    size_bytes: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class LakeRows:
+    """Some rows of a lake.
+
+    Attributes:
+        batch: The requested columns, in the table's Arrow types.
+        offsets: The offset of each row in its bucket.
+        timestamps: When each row was committed, in milliseconds.
+    """
+
+    batch: pa.RecordBatch
+    offsets: Int64Array
+    timestamps: Int64Array
+
+
+class LakeContents(Protocol):
+    """The files of one snapshot of a table, as one reading of its catalog found them."""
+
+    @property
+    def partition_names(self) -> frozenset[str]:
+        """The partitions that have files; empty where the table has no partitions."""
+        ...
+
+    def parts(self, predicate: Predicate | None) -> list[LakePart]:
+        """The files by bucket, in the order of partitions and buckets.
+
+        Args:
+            predicate: A condition on the table's own columns, by which files are left out. Rows
+                that do not fulfil it may remain.
+        """
+        ...
+
+
+class LakeFormat(Protocol):
+    """What a format offers. All methods block; any thread may call them."""
+
+    def open(self, table: TableInfo, snapshot_id: int, settings: Mapping[str, str]) -> LakeContents:
+        """Find the files of a snapshot.
+
+        Args:
+            table: The table.
+            snapshot_id: The snapshot.
+            settings: What the user has set for the lake; it may have secrets.
+
+        Raises:
+            FlussError: The catalog cannot be reached, or does not have the table or the snapshot.
+        """
+        ...
+
+    def read(
+        self,
+        table: TableInfo,
+        part: LakePart,
+        *,
+        columns: Sequence[str],
+        start: int,
+        stop: int,
+        settings: Mapping[str, str],
+    ) -> Iterator[LakeRows]:
+        """Read rows of a part, in the order of their offsets; deleted rows are not given.
+
+        Args:
+            table: The table.
+            part: What to read.
+            columns: The table's columns that are needed; offsets and times are always read.
+            start: The first offset that is needed; rows before it may be given.
+            stop: One past the last offset that is needed; rows after it may be given.
+            settings: What the user has set for the lake.
+
+        Raises:
+            FlussError: A file cannot be read.
+        """
+        ...
+
+
+@cache
+def find_format(name: str) -> LakeFormat | None:
+    """Return the format of a name, or None where no installed package offers it."""
+    for entry in entry_points(group=GROUP, name=name):
+        found: LakeFormat = entry.load()
+        return found
+    return None
+
+
+def the_format(name: str) -> LakeFormat:
+    """Return the format of a name.
+
+    Raises:
+        MissingExtraError: No installed package offers it.
+    """
+    found = find_format(name)
+    if found is None:
+        raise MissingExtraError(
+            f"Tables of the lake format {name!r} cannot be read: no installed package offers it.",
+            hint=how_to_install(EXTRA) if name == "iceberg" else "Only Iceberg is read.",
+        )
+    return found

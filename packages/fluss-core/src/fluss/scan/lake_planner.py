@@ -1,0 +1,168 @@
+"""Finds what the lake of a table has, for a scan: a snapshot, where it ends, and its files.
+
+It is the snapshot that the cluster knows, and not the newest of the lake: only of this one does the
+cluster say up to which offset of each bucket its rows go. From there on the log has them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import partial
+from typing import Final
+
+import anyio
+
+from fluss.admin.admin import admin_of
+from fluss.connection.connection import TableHandle
+from fluss.errors import SnapshotNotFoundError, UnsupportedOperationError
+from fluss.lake.lake_format import LakeContents, LakePart, find_format, the_format
+from fluss.model.options.scan_options import LakeUse, Mode
+from fluss.model.predicates.predicate import Predicate
+from fluss.model.tables.partitions import PartitionInfo, parse_partition_name
+from fluss.model.tables.table_info import TableInfo
+
+# Numbers from here downwards are of dropped partitions whose own is not known.
+UNKNOWN_NUMBER: Final = -2
+
+Place = tuple[str | None, int]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class PinnedLake:
+    """A snapshot of the lake of a table.
+
+    Attributes:
+        reason: Why it is read, or is not, for people.
+        use: Which rows are read.
+        parts: Its files, by partition and bucket.
+        ends: One past the last offset that it has, by partition and bucket.
+        dropped: The partitions that Fluss no longer has, and the lake has.
+    """
+
+    reason: str = ""
+    use: LakeUse = LakeUse.OFF
+    contents: LakeContents | None = None
+    ends: Mapping[Place, int] = field(default_factory=dict)
+    dropped: tuple[PartitionInfo, ...] = ()
+
+    def is_dropped(self, partition_name: str | None) -> bool:
+        """Whether only the lake has a partition."""
+        return any(each.partition_name == partition_name for each in self.dropped)
+
+    def parts(self, predicate: Predicate | None) -> dict[Place, LakePart]:
+        """The files by partition and bucket."""
+        if self.contents is None:
+            return {}
+        parts = self.contents.parts(predicate)
+        return {(each.partition_name, each.bucket_id): each for each in parts}
+
+
+async def pin_lake(
+    table: TableHandle,
+    use: LakeUse | None,
+    mode: Mode,
+    listed: Sequence[PartitionInfo] | None,
+) -> PinnedLake:
+    """Choose the snapshot that a scan reads, and find its files.
+
+    Args:
+        table: The table.
+        use: What the options request; None for the default.
+        mode: The kind of rows that the scan gives.
+        listed: The partitions that Fluss has; None where the table has none.
+
+    Raises:
+        UnsupportedOperationError: The table has no such rows in its lake.
+        MissingExtraError: The lake is requested, and no installed package reads its format.
+        FlussError: The catalog cannot be reached.
+    """
+    info = table.info
+    reason = _why_not(info, use, mode)
+    if reason is not None:
+        return PinnedLake(reason=reason)
+    name = str(info.options.datalake_format)
+    if use is None and find_format(name) is None:
+        return PinnedLake(
+            reason=f"lake: not read, because no installed package reads {name}; rows that the log no "
+            "longer has are missing"
+        )
+    offered = the_format(name)
+    try:
+        snapshot = await admin_of(table.connection).get_latest_lake_snapshot(info.table_path)
+    except SnapshotNotFoundError:
+        return PinnedLake(reason="lake: it has no snapshot yet")
+    work = partial(offered.open, info, snapshot.snapshot_id, {})
+    contents = await anyio.to_thread.run_sync(work)
+    by_id: dict[int | None, dict[int, int]] = {}
+    for bucket, end in snapshot.table_buckets_offset.items():
+        by_id.setdefault(bucket.partition_id, {})[bucket.bucket_id] = end
+    known: dict[int | None, str | None] = {None: None}
+    known |= {each.partition_id: each.partition_name for each in listed or ()}
+    unknown = {each: ends for each, ends in by_id.items() if each not in known}
+    dropped = _dropped_partitions(info, contents, frozenset(known.values()), unknown)
+    known |= {each.partition_id: each.partition_name for each in dropped}
+    return PinnedLake(
+        reason=f"lake: snapshot {snapshot.snapshot_id}, pinned at plan time",
+        use=use or LakeUse.UNION,
+        contents=contents,
+        ends={
+            (known[partition_id], bucket_id): end
+            for partition_id, ends in by_id.items()
+            if partition_id in known
+            for bucket_id, end in ends.items()
+        },
+        dropped=dropped,
+    )
+
+
+def _dropped_partitions(
+    table: TableInfo,
+    contents: LakeContents,
+    listed: frozenset[str | None],
+    unknown: Mapping[int | None, Mapping[int, int]],
+) -> tuple[PartitionInfo, ...]:
+    """The partitions that only the lake has, with the numbers that they had.
+
+    The cluster knows them by number, and the lake by name. The ends of their buckets say which is
+    which; a partition whose number is unclear gets one that no partition has.
+    """
+    ends: dict[str, dict[int, int]] = {}
+    for part in contents.parts(None):
+        if part.partition_name is not None and part.partition_name not in listed:
+            ends.setdefault(part.partition_name, {})[part.bucket_id] = part.end
+    found = []
+    for place, (name, ends_there) in enumerate(sorted(ends.items())):
+        same = [each for each, ends_here in unknown.items() if ends_here == ends_there]
+        is_alone = len(same) == 1 and list(ends.values()).count(ends_there) == 1
+        number = same[0] if is_alone else None
+        found.append(
+            PartitionInfo(
+                UNKNOWN_NUMBER - place if number is None else number,
+                name,
+                partition_spec=parse_partition_name(name, table.partition_keys),
+                # It has at least the buckets of which there are rows.
+                bucket_count=max(table.num_buckets, max(ends_there) + 1),
+            )
+        )
+    return tuple(found)
+
+
+def _why_not(table: TableInfo, use: LakeUse | None, mode: Mode) -> str | None:
+    """Why the lake is not read; None where it is."""
+    if use is LakeUse.OFF:
+        return "lake: not read, as requested"
+    why = ""
+    if not table.options.datalake_enabled:
+        why = f"{table.table_path} is not copied into a lake"
+    elif mode is Mode.BINLOG or (mode is Mode.CHANGELOG and table.has_primary_key()):
+        why = "a lake has the rows of a primary-key table, and not its changes"
+    elif mode is Mode.STATE and use is not LakeUse.ONLY and table.options.has_row_ttl:
+        why = "rows of it expire (table.kv.ttl), which its lake does not know"
+    if why and use is not None:
+        raise UnsupportedOperationError(
+            f"lake={str(use)!r} is not possible: {why}.",
+            hint="leave lake out",
+            table=str(table.table_path),
+        )
+    return "" if why else None

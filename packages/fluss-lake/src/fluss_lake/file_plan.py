@@ -1,0 +1,184 @@
+"""Plans the files of a snapshot: which are read of each bucket, and which deletes apply to them."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import Final
+
+from fluss.errors import CorruptDataError, UnsupportedOperationError
+from fluss.lake.lake_format import LakePart
+from fluss.model.predicates.binding import BoundPredicate, bind, column_types
+from fluss.model.predicates.predicate import Predicate
+from fluss.model.tables.table_info import TableInfo
+from fluss_lake.iceberg_parts import DATA, Bounds, Entry
+from fluss_lake.pruning import may_match
+
+FORMAT: Final = "iceberg"
+# The columns that Fluss adds to each table of a lake.
+BUCKET: Final = "__bucket"
+OFFSET: Final = "__offset"
+TIMESTAMP: Final = "__timestamp"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DeleteFile:
+    """A file of deletes.
+
+    Attributes:
+        path: Where it is.
+        sequence: Its place in the order of commits.
+        equality_ids: The columns by which rows are compared; none where it lists positions.
+    """
+
+    path: str
+    sequence: int
+    equality_ids: tuple[int, ...]
+
+    def may_delete_from(self, sequence: int) -> bool:
+        """Whether it may delete rows of a file of this place in the order of commits.
+
+        Deletes by key apply to files of earlier commits only, positions also to those of the same.
+        """
+        return sequence < self.sequence + (not self.equality_ids)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DataFile:
+    """A file of rows.
+
+    Attributes:
+        path: Where it is.
+        rows: How many rows it has.
+        size_bytes: Its size.
+        sequence: Its place in the order of commits.
+        offsets: The first and the last offset of its rows.
+        deletes: The files whose deletes may apply to it.
+    """
+
+    path: str
+    rows: int
+    size_bytes: int
+    sequence: int
+    offsets: tuple[int, int]
+    deletes: tuple[DeleteFile, ...]
+
+
+Place = tuple[str | None, int]
+
+
+class IcebergContents:
+    """The files of one snapshot; see `LakeContents`.
+
+    Args:
+        table: The table.
+        snapshot_id: The snapshot.
+        entries: Its live files.
+
+    Raises:
+        UnsupportedOperationError: A file is not Parquet.
+        CorruptDataError: A file does not say which bucket or which offsets it has.
+    """
+
+    def __init__(self, table: TableInfo, snapshot_id: int, entries: Iterable[Entry]) -> None:
+        self._table, self._snapshot_id = table, snapshot_id
+        self._rows: dict[Place, list[Entry]] = defaultdict(list)
+        self._deletes: dict[Place, list[DeleteFile]] = defaultdict(list)
+        for entry in entries:
+            _check_format(table, entry)
+            place = _place_of(table, entry)
+            if entry.content is DATA:
+                self._rows[place].append(entry)
+            else:
+                self._deletes[place].append(
+                    DeleteFile(
+                        path=entry.path, sequence=entry.sequence, equality_ids=entry.equality_ids
+                    )
+                )
+
+    @property
+    def partition_names(self) -> frozenset[str]:
+        """The partitions that have files."""
+        return frozenset(name for name, _ in self._rows if name is not None)
+
+    def parts(self, predicate: Predicate | None) -> list[LakePart]:
+        """The files by bucket, without those of which no row fulfils the condition."""
+        condition = None
+        if predicate is not None:
+            condition = bind(predicate, column_types(self._table.schema))
+        places = sorted(self._rows, key=lambda place: (place[0] or "", place[1]))
+        return [self._part(place, condition) for place in places]
+
+    def _part(self, place: Place, condition: BoundPredicate | None) -> LakePart:
+        entries, deletes = self._rows[place], self._deletes.get(place, [])
+        offsets = {each.path: _offsets_of(each) for each in entries}
+        kept = [
+            each
+            for each in entries
+            if condition is None or may_match(condition, each.bounds, each.rows)
+        ]
+        files = [
+            DataFile(
+                path=each.path,
+                rows=each.rows,
+                size_bytes=each.size_bytes,
+                sequence=each.sequence,
+                offsets=offsets[each.path],
+                deletes=tuple(one for one in deletes if one.may_delete_from(each.sequence)),
+            )
+            for each in kept
+        ]
+        files.sort(key=lambda each: each.offsets)
+        partition_name, bucket_id = place
+        return LakePart(
+            format=FORMAT,
+            snapshot_id=self._snapshot_id,
+            partition_name=partition_name,
+            bucket_id=bucket_id,
+            first_offset=min(first for first, _ in offsets.values()),
+            end=max(last for _, last in offsets.values()) + 1,
+            files=tuple(files),
+            files_left_out=len(entries) - len(kept),
+            rows_max=sum(each.rows for each in files),
+            is_whole=len(kept) == len(entries) and not deletes,
+            size_bytes=sum(each.size_bytes for each in files),
+        )
+
+
+def _check_format(table: TableInfo, entry: Entry) -> None:
+    if entry.format != "PARQUET":
+        raise UnsupportedOperationError(
+            f"The lake of {table.table_path} has a file of the format {entry.format}, and only "
+            "Parquet is read.",
+            hint="lake='off' reads what Fluss itself holds",
+            path=entry.path,
+        )
+
+
+def _offsets_of(entry: Entry) -> tuple[int, int]:
+    known = entry.bounds.get(OFFSET, Bounds())
+    if known.lowest is None or known.highest is None:
+        raise CorruptDataError(
+            f"The file {entry.path} of a lake does not say which offsets its rows have.",
+            what="file of a lake",
+            at=0,
+            why=f"its statistics have no bounds of {OFFSET}",
+        )
+    return int(known.lowest), int(known.highest)
+
+
+def _place_of(table: TableInfo, entry: Entry) -> Place:
+    """The partition and the bucket of a file: the bucket is the last field of its partition."""
+    *names, bucket_field = entry.partition
+    bucket = entry.partition[bucket_field]
+    if not isinstance(bucket, int) or len(names) != len(table.partition_keys):
+        raise CorruptDataError(
+            f"The file {entry.path} of a lake is in no bucket of {table.table_path}.",
+            what="file of a lake",
+            at=0,
+            why=f"its partition is {dict(entry.partition)}",
+        )
+    if not names:
+        return None, bucket
+    return "$".join(str(entry.partition[name]) for name in names), bucket

@@ -1,0 +1,177 @@
+"""Tables that Fluss's own tiering job copies, while they are written to, are read as one.
+
+Logs and tables with primary keys, partitioned and not, with all types. After each round of the job,
+and again after further writes, a scan of lake and log gives the rows that Fluss itself has.
+"""
+
+from __future__ import annotations
+
+import datetime as dt
+import decimal
+import random
+import sys
+import time
+
+import pyarrow as pa
+import pytest
+
+import fluss
+from fluss.errors import SnapshotNotFoundError
+from fluss_testkit.java_cluster import JavaCluster
+from fluss_testkit.lake_profile import iceberg_lake
+from tests.support.hypothesis_profiles import IS_EXHAUSTIVE
+from tests.support.lake.flink_tiering import flink_tiering
+
+ROUNDS = 4
+ROUND_TIMEOUT_S = 400
+PROPERTIES = {"table.datalake.enabled": "true", "table.datalake.freshness": "3s"}
+ALL_TYPES = {
+    "id": "BIGINT",
+    "tiny": "TINYINT",
+    "small": "SMALLINT",
+    "number": "INT",
+    "single": "FLOAT",
+    "double": "DOUBLE",
+    "truth": "BOOLEAN",
+    "text": "STRING",
+    "fixed": "CHAR(2)",
+    "exact": "DECIMAL(10,2)",
+    "bytes": "BYTES",
+    "two": "BINARY(2)",
+    "day": "DATE",
+    "clock": "TIME(3)",
+    "at_ms": "TIMESTAMP(3)",
+    "at_us": "TIMESTAMP(6)",
+    "zoned": "TIMESTAMP_LTZ(6)",
+    "list": "ARRAY<INT>",
+    "map": "MAP<STRING,INT>",
+    "pair": "ROW<x INT, y STRING>",
+}
+PLAIN = {"id": "BIGINT", "day": "STRING", "n": "INT"}
+
+pytestmark = [
+    pytest.mark.skipif(not IS_EXHAUSTIVE, reason="ten minutes and Flink's jars; ./dev prove lake"),
+    pytest.mark.real,
+    pytest.mark.timeout(3_600),
+]
+
+
+def full_row(number: int) -> dict[str, object]:
+    if number % 11 == 0:
+        return {"id": number}
+    return {
+        "id": number,
+        "tiny": number % 100,
+        "small": -number,
+        "number": number * 1_000,
+        "single": number / 4,
+        "double": number / 3,
+        "truth": number % 2 == 0,
+        "text": f"text {number}",
+        "fixed": "ab",
+        "exact": decimal.Decimal(number) / 4,
+        "bytes": bytes([number % 256]),
+        "two": b"xy",
+        "day": dt.date(1970, 1, 1) + dt.timedelta(days=number),
+        "clock": dt.time(1, 2, 3, 4_000),
+        "at_ms": dt.datetime(2026, 1, 1) + dt.timedelta(milliseconds=number),  # noqa: DTZ001
+        "at_us": dt.datetime(1960, 1, 1) + dt.timedelta(microseconds=number),  # noqa: DTZ001
+        "zoned": dt.datetime(2026, 1, 1, tzinfo=dt.UTC) + dt.timedelta(microseconds=number),
+        "list": [number, None],
+        "map": {"k": number},
+        "pair": {"x": number, "y": None},
+    }
+
+
+class Tables:
+    """Four tables, and random writes to them."""
+
+    def __init__(self, session: fluss.Session) -> None:
+        how = {"properties": PROPERTIES, "buckets": 2}
+        session.create_database("lake")
+        session.create_table("lake.types", ALL_TYPES, **how)
+        session.create_table("lake.days", PLAIN, partition_by=["day"], **how)
+        session.create_table("lake.keys", PLAIN, primary_key=["id"], **how)
+        session.create_table(
+            "lake.parts", PLAIN, primary_key=["id", "day"], partition_by=["day"], **how
+        )
+        names = ("types", "days", "keys", "parts")
+        self.types, self.days, self.keys, self.parts = (
+            session.table(f"lake.{name}") for name in names
+        )
+        self.every = [self.types, self.days, self.keys, self.parts]
+        self._rng, self._count = random.Random(11), 0
+
+    def write(self, count: int) -> None:
+        """Write to all of them, and delete by key."""
+        rng = self._rng
+        numbers = range(self._count, self._count + count)
+        self._count += count
+        days = [f"d{rng.randrange(3)}" for _ in numbers]
+        values = pa.array([rng.randrange(100) for _ in numbers], pa.int32())
+        keys = [rng.randrange(300) for _ in numbers]
+        self.types.append([full_row(each) for each in numbers])
+        self.days.append(pa.table({"id": list(numbers), "day": days, "n": values}))
+        for table in (self.keys, self.parts):
+            table.upsert(pa.table({"id": keys, "day": days, "n": values}))
+        self.keys.delete([(rng.randrange(300),) for _ in range(count // 5)])
+        self.parts.delete(
+            [{"id": rng.randrange(300), "day": f"d{rng.randrange(3)}"} for _ in range(count // 5)]
+        )
+
+
+def wait_until_tiered(session: fluss.Session, tables: Tables) -> None:
+    deadline = time.monotonic() + ROUND_TIMEOUT_S
+    left = list(tables.every)
+    while left:
+        assert time.monotonic() < deadline, f"not tiered: {left}"
+        left = [each for each in left if not is_tiered(session, each)]
+        time.sleep(1)
+
+
+def is_tiered(session: fluss.Session, table: fluss.Table) -> bool:
+    mode = {"mode": "changelog"} if table.primary_key else {}
+    try:
+        snapshot = session.get_latest_lake_snapshot(table.name)
+    except SnapshotNotFoundError:
+        return False
+    ends = {each.bucket: each.stop for each in table.scan(lake="off", **mode).splits()}
+    return all(
+        (snapshot.get_bucket_offset(bucket) or 0) >= end for bucket, end in ends.items() if end
+    )
+
+
+def rows_of(table: fluss.Table, **options: object) -> pa.Table:
+    metadata = ["_bucket", "_partition"] + ([] if table.primary_key else ["_log_offset"])
+    rows = table.scan(with_metadata=metadata, **options).to_arrow()
+    keys = ["_partition", "_bucket"] + (["id"] if table.primary_key else ["_log_offset"])
+    return rows.sort_by([(name, "ascending") for name in keys])
+
+
+def test_what_flink_tiers_is_read_as_one_table(tmp_path):
+    profile = iceberg_lake(tmp_path)
+    compared = rows = 0
+    with (
+        JavaCluster(profile) as cluster,
+        fluss.connect(f"fluss://{cluster.bootstrap_servers}") as session,
+    ):
+        tables = Tables(session)
+        tables.write(500)
+        log = tmp_path / "flink.log"
+        with flink_tiering(cluster.bootstrap_servers, profile.options, log) as job:
+            for _ in range(ROUNDS):
+                wait_until_tiered(session, tables)
+                for further in (0, 150):
+                    if further:
+                        tables.write(further)
+                    for table in tables.every:
+                        expected = rows_of(table, lake="off")
+                        assert rows_of(table) == expected, table.name
+                        assert rows_of(table, filter="id < 100") == rows_of(
+                            table, filter="id < 100", lake="off"
+                        )
+                        compared, rows = compared + 2, rows + expected.num_rows
+            assert job.poll() is None, log.read_text()[-2_000:]
+        for table in tables.every:
+            assert "lake: snapshot" in table.scan().explain()
+    sys.stderr.write(f"lake: {compared} scans compared, {rows} rows, 0 differences\n")
