@@ -75,7 +75,8 @@ def full_row(number: int) -> dict[str, object]:
         "day": dt.date(1970, 1, 1) + dt.timedelta(days=number),
         "clock": dt.time(1, 2, 3, 4_000),
         "at_ms": dt.datetime(2026, 1, 1) + dt.timedelta(milliseconds=number),  # noqa: DTZ001
-        "at_us": dt.datetime(1960, 1, 1) + dt.timedelta(microseconds=number),  # noqa: DTZ001
+        # Java of 0.9.1 cannot read a TIMESTAMP(6) before 1970.
+        "at_us": dt.datetime(1971, 1, 1) + dt.timedelta(microseconds=number),  # noqa: DTZ001
         "zoned": dt.datetime(2026, 1, 1, tzinfo=dt.UTC) + dt.timedelta(microseconds=number),
         "list": [number, None],
         "map": {"k": number},

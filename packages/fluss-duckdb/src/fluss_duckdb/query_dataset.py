@@ -7,7 +7,7 @@ columns are not seen before the table is attached again, and a dropped column is
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import AbstractContextManager
 from typing import Any
 
@@ -67,7 +67,23 @@ class ScannedTable(FlussDataset):
             _note(noting, error)
             raise
         progress = self._statements.progress.reading(narrowed.scan)
-        return pa.RecordBatchReader.from_batches(reader.schema, _noted(reader, noting, progress))
+        batches = self._noted(reader, (*noting, statement), progress)
+        return pa.RecordBatchReader.from_batches(reader.schema, batches)
+
+    def _noted(
+        self,
+        reader: pa.RecordBatchReader,
+        statements: Sequence[Statement],
+        progress: AbstractContextManager[None],
+    ) -> Iterator[pa.RecordBatch]:
+        """The batches of a scan; its error is noted for the statement that will meet it."""
+        try:
+            with progress, self._statements.streaming(statements[-1]):
+                yield from reader
+        except BaseException as error:
+            self._statements.note_late(error)
+            _note(statements, error)
+            raise
 
     def _scan_for(self, statement: Statement) -> Scan:
         return self._current(statement).at(statement.snapshot)
@@ -128,19 +144,6 @@ class _Scanner:
         return self._table.stream(self._columns, self._condition)
 
 
-def _noted(
-    reader: pa.RecordBatchReader,
-    statements: Sequence[Statement],
-    progress: AbstractContextManager[None],
-) -> Iterator[pa.RecordBatch]:
-    try:
-        with progress:
-            yield from reader
-    except BaseException as error:
-        _note(statements, error)
-        raise
-
-
-def _note(statements: Sequence[Statement], error: BaseException) -> None:
+def _note(statements: Iterable[Statement], error: BaseException) -> None:
     for statement in statements:
         statement.note(error)

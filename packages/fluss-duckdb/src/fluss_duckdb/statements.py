@@ -14,7 +14,8 @@ import os
 import signal
 import socket
 import threading
-from collections.abc import Callable, Iterator
+from collections import deque
+from collections.abc import Callable, Iterator, Sequence
 
 import duckdb
 import pyarrow as pa
@@ -25,6 +26,7 @@ from fluss.scan import Cancellation, Progress, QuerySnapshot
 from fluss_duckdb.scan_progress import ScanProgress
 
 FAILURES_MAX = 100
+LATE_FAILURES_MAX = 8
 
 
 class Statement:
@@ -53,12 +55,17 @@ class Statement:
 
     def cause_of(self, error: BaseException) -> BaseException | None:
         """Return the error of a scan that DuckDB's error was made from."""
-        text = str(error)
-        for each in self.failures:
-            first_line = str(each).partition("\n")[0]
-            if type(each).__name__ in text and first_line in text:
-                return each
-        return None
+        return _cause_among(self.failures, error)
+
+
+def _cause_among(failures: Sequence[BaseException], error: BaseException) -> BaseException | None:
+    """Return the failure whose name and first line are in the text of DuckDB's error."""
+    text = str(error)
+    for each in failures:
+        first_line = str(each).partition("\n")[0]
+        if type(each).__name__ in text and first_line in text:
+            return each
+    return None
 
 
 class Statements:
@@ -72,6 +79,11 @@ class Statements:
         self.progress = ScanProgress(progress)
         self._lock = threading.Lock()
         self._running: list[Statement] = []
+        # Statements whose scans still give rows, perhaps to a later one.
+        self._streaming: list[Statement] = []
+        # Errors of scans that DuckDB may report to a later statement: `execute` may end with the
+        # first rows, and `fetchall` waits for the others, as a statement of its own.
+        self._late: deque[BaseException] = deque(maxlen=LATE_FAILURES_MAX)
         self._here = threading.local()
         # Ends what DuckDB computes: a stream of rows does not look at signals.
         self.interrupt: Callable[[], None] = lambda: None
@@ -86,7 +98,20 @@ class Statements:
         statement = Statement(self.interrupt)
         with self._lock:
             self._running.append(statement)
+            for earlier in self._streaming:
+                statement.cancellation.listen(earlier.cancel)
         return statement
+
+    @contextlib.contextmanager
+    def streaming(self, statement: Statement) -> Iterator[None]:
+        """Run a block in which a scan of a statement gives rows: a later one ends it by Ctrl-C."""
+        with self._lock:
+            self._streaming.append(statement)
+        try:
+            yield
+        finally:
+            with self._lock:
+                self._streaming.remove(statement)
 
     def end(self, statement: Statement) -> None:
         """Remove a statement that has ended. Idempotent."""
@@ -94,6 +119,20 @@ class Statements:
             if statement in self._running:
                 self._running.remove(statement)
         statement.failures.clear()  # their tracebacks hold on to everything
+
+    def note_late(self, error: BaseException) -> None:
+        """Keep an error of a scan for whichever statement meets it."""
+        if not isinstance(error, GeneratorExit):
+            self._late.append(error)
+
+    def cause_of(self, statement: Statement, error: BaseException) -> BaseException | None:
+        """Return the error of a scan that an error in this statement was made from."""
+        found = statement.cause_of(error)
+        if found is None:
+            found = _cause_among(tuple(self._late), error)
+        # Their tracebacks hold on to everything.
+        self._late.clear()
+        return found
 
     def cancel(self) -> None:
         """Cancel the scans of all."""
@@ -115,7 +154,7 @@ class Statements:
         except (duckdb.Error, pa.ArrowException, OSError, RuntimeError, ClosedError) as error:
             if mine.is_interrupted:
                 raise KeyboardInterrupt from None
-            cause = mine.cause_of(error)
+            cause = self.cause_of(mine, error)
             if cause is None or cause is error:
                 raise
             if isinstance(cause, FlussError):
