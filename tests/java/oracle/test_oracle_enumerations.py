@@ -10,7 +10,12 @@ from fluss.wire.api import ApiKey
 # Java retries this one only in its authentication loop, so its class is not retriable.
 RETRIED_WHILE_AUTHENTICATING = ErrorCode.RETRIABLE_AUTHENTICATE_EXCEPTION
 # Entries that only fluss-core has are newer than Java 0.9.1.
-NEWER_VERSIONS = {ApiKey.PUT_KV: 2}
+NEWER_VERSIONS = {
+    ApiKey.PRODUCE_LOG: 1,
+    ApiKey.PUT_KV: 3,
+    ApiKey.GET_KV_SNAPSHOT_METADATA: 1,
+    ApiKey.ALTER_TABLE: 1,
+}
 
 
 def test_every_error_of_java_has_our_name_and_is_retried_alike(oracle, compare):

@@ -12,6 +12,8 @@ from tests.support.generators.random_messages import labels
 
 # What came after 0.9.1.
 NEW_MESSAGES = {
+    "AddServerTagByRackRequest", "AddServerTagByRackResponse", "RemoveServerTagByRackRequest",
+    "RemoveServerTagByRackResponse",
     "AlterDatabaseRequest", "AlterDatabaseResponse", "GetClusterHealthRequest",
     "GetClusterHealthResponse", "ListKvSnapshotsRequest", "ListKvSnapshotsResponse",
     "ListRemoteLogManifestsRequest", "ListRemoteLogManifestsResponse", "PbCompoundPredicate",
