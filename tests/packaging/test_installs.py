@@ -50,7 +50,7 @@ def floors():
         for requirement in chain(project["project"]["dependencies"], *extras.values()):
             name, _, floor = requirement.partition(";")[0].partition(">=")
             if not name.startswith("fluss-") and package != "fluss-spark":
-                yield name, floor
+                yield name.partition("[")[0], floor.partition(",")[0]
 
 
 # "Direct" are only the requirements of the command, so it names those of our packages.
@@ -133,7 +133,7 @@ ALONE = [
     ("fluss-duckdb", {"duckdb"}, DUCKDB, "ConnectError\n"),
     ("fluss-server", {"rocksdict"}, SERVER, "2\n['fluss']\n"),
     ("fluss-testkit", set(), TESTKIT, "RealServer\n"),
-    ("fluss-lake", set(), LAKE, "Iceberg\n"),
+    ("fluss-lake", {"fsspec"}, LAKE, "Iceberg\n"),
     ("fluss-spark", set(), SPARK, "pip install 'pyspark>=4.2'\n"),
 ]
 
