@@ -269,7 +269,7 @@ def look(world: World, connection: RawConnection) -> dict[Any, Any]:
         path = pb.PbTablePath(database_name=DATABASE, table_name=name)
         ask(
             ("table", name),
-            lambda path=path: _bytes(connection, pb.GetTableInfoRequest(table_path=path)),
+            lambda path=path: _table(connection, path),
         )
         for schema_id in range(1, len(table.schemas) + 1):
             ask(
@@ -294,6 +294,14 @@ def look(world: World, connection: RawConnection) -> dict[Any, Any]:
     for table, place in world.buckets():
         _look_at_bucket(world, connection, table, place, ask)
     return seen
+
+
+def _table(connection: RawConnection, path: Any) -> bytes:
+    answer = connection.call(pb.GetTableInfoRequest(table_path=path))
+    if answer.bucket_count_epoch == 0:
+        answer.ClearField("bucket_count_epoch")  # earlier versions do not say it
+    data: bytes = answer.SerializeToString(deterministic=True)
+    return data
 
 
 def _bytes(connection: RawConnection, request: Any) -> bytes:
