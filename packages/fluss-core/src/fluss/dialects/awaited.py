@@ -64,7 +64,7 @@ class LogScanner(LogScannerBase):
         self, timeout_ms: int, give: Callable[[], R], *, batches: bool, method: str
     ) -> Awaitable[R]:
         if not batches and self._has_enough_rows():
-            # Without crossing to the engine, which takes an awaited call 35 µs (docs/performance.md).
+            # Without crossing to the engine: an awaited call takes 35 µs for that (performance.md).
             # The rows are given on the caller's loop in both cases.
             return as_awaitable(partial(self._answer_now, timeout_ms), lambda _: give())
         filling = self._fill(timeout_ms, batches=batches, method=method)
