@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 
 from fluss_testkit.file_locks import FileLock
-from tools.build_packages import CONSTRAINTS, build, find_uv
+from tools.build_packages import CONSTRAINTS, PACKAGES, build, find_uv
 
 INSTALL_TIMEOUT_S = 600
 
@@ -54,9 +54,11 @@ class Environment:
 
     def install(self, *words):
         """Install what `pip install --find-links dist` would."""
+        # uv's cache may have wheels of an earlier tree that stood in a folder of the same name.
+        fresh = [word for name in PACKAGES for word in ("--refresh-package", name)]
         done = subprocess.run(
             [self.uv, "pip", "install", "--quiet", "--python", str(self.bin / "python"),
-             "--find-links", str(self.dist), *words],
+             "--find-links", str(self.dist), *fresh, *words],
             cwd=self.folder, capture_output=True, text=True, timeout=INSTALL_TIMEOUT_S, check=False,
         )  # fmt: skip
         assert done.returncode == 0, done.stderr
