@@ -166,7 +166,7 @@ PROOFS = (
         claim="`fluss import` writes 5 GB of Parquet files into a log while it is killed (-9) six "
         "times at random moments, and the same command continues each time; `fluss export` writes "
         "them back to Parquet. Every row is there exactly once and unchanged, in the table and in "
-        "the file, and no process takes more than 2 GB of memory.",
+        "the file, and no process takes more than 1 GB of memory.",
         tests=("tests/proofs/test_import.py",),
         environment={"FLUSS_TEST_PROFILE": "exhaustive"},
         counts=True,
