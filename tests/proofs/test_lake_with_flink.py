@@ -121,25 +121,29 @@ class Tables:
         )
 
 
-def wait_until_tiered(session: fluss.Session, tables: Tables) -> None:
+def wait_for_a_round(session: fluss.Session, tables: Tables, seen: dict[str, int]) -> None:
+    """Wait until each table has another snapshot than those that were seen.
+
+    It may lack the last offsets: the job of 0.9.1 stops before batches without a change, which
+    deletes of missing keys leave.
+    """
     deadline = time.monotonic() + ROUND_TIMEOUT_S
     left = list(tables.every)
     while left:
-        assert time.monotonic() < deadline, f"not tiered: {left}"
-        left = [each for each in left if not is_tiered(session, each)]
+        assert time.monotonic() < deadline, f"not tiered: {[each.name for each in left]}"
+        left = [each for each in left if snapshot_of(session, each) == seen.get(each.name)]
         time.sleep(1)
+    for table in tables.every:
+        found = snapshot_of(session, table)
+        assert found is not None
+        seen[table.name] = found
 
 
-def is_tiered(session: fluss.Session, table: fluss.Table) -> bool:
-    mode = {"mode": "changelog"} if table.primary_key else {}
+def snapshot_of(session: fluss.Session, table: fluss.Table) -> int | None:
     try:
-        snapshot = session.get_latest_lake_snapshot(table.name)
+        return session.get_latest_lake_snapshot(table.name).snapshot_id
     except SnapshotNotFoundError:
-        return False
-    ends = {each.bucket: each.stop for each in table.scan(lake="off", **mode).splits()}
-    return all(
-        (snapshot.get_bucket_offset(bucket) or 0) >= end for bucket, end in ends.items() if end
-    )
+        return None
 
 
 def rows_of(table: fluss.Table, **options: object) -> pa.Table:
@@ -156,12 +160,12 @@ def test_what_flink_tiers_is_read_as_one_table(tmp_path):
         JavaCluster(profile) as cluster,
         fluss.connect(f"fluss://{cluster.bootstrap_servers}") as session,
     ):
-        tables = Tables(session)
+        tables, seen = Tables(session), dict[str, int]()
         tables.write(500)
         log = tmp_path / "flink.log"
         with flink_tiering(cluster.bootstrap_servers, profile.options, log) as job:
             for _ in range(ROUNDS):
-                wait_until_tiered(session, tables)
+                wait_for_a_round(session, tables, seen)
                 for further in (0, 150):
                     if further:
                         tables.write(further)
