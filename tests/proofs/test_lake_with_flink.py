@@ -50,7 +50,7 @@ ALL_TYPES = {
 PLAIN = {"id": "BIGINT", "day": "STRING", "n": "INT"}
 
 pytestmark = [
-    pytest.mark.skipif(not IS_EXHAUSTIVE, reason="ten minutes and Flink's jars; ./dev prove lake"),
+    pytest.mark.skipif(not IS_EXHAUSTIVE, reason="two minutes and Flink's jars; ./dev prove lake"),
     pytest.mark.real,
     pytest.mark.timeout(3_600),
 ]

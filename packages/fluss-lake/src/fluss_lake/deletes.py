@@ -20,9 +20,7 @@ from fluss.errors import CorruptDataError
 from fluss.records.arrow.numpy_arrays import to_numpy
 from fluss.rows.buffers.columns import BoolArray, Int64Array
 from fluss_lake.file_plan import DataFile, DeleteFile
-from fluss_lake.iceberg_parts import open_file
-
-_FIELD_ID = b"PARQUET:field_id"
+from fluss_lake.iceberg_parts import open_file, places_by_id
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -166,10 +164,7 @@ def key_column(columns: Sequence[pa.Array]) -> pa.Array:
 
 
 def _columns_by_id(rows: pa.Table, ids: Sequence[int], file: DeleteFile) -> list[pa.Array]:
-    by_id = {
-        int((each.metadata or {}).get(_FIELD_ID, b"-1")): place
-        for place, each in enumerate(rows.schema)
-    }
+    by_id = places_by_id(rows.schema)
     missing = [each for each in ids if each not in by_id]
     if missing:
         raise CorruptDataError(

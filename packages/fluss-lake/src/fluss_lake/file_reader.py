@@ -6,7 +6,7 @@ renamed or gained later is read rightly. What comes out has the table's own Arro
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
@@ -20,10 +20,9 @@ from fluss.model.schema.schema import Schema
 from fluss.records.arrow.numpy_arrays import from_numpy, to_numpy
 from fluss_lake.deletes import Deletes
 from fluss_lake.file_plan import OFFSET, TIMESTAMP, DataFile
-from fluss_lake.iceberg_parts import open_file
+from fluss_lake.iceberg_parts import open_file, places_by_id
 
 BATCH_ROWS: Final = 65_536
-_FIELD_ID: Final = b"PARQUET:field_id"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -69,7 +68,8 @@ class PartReader:
     def _batches(self, file: DataFile, names: Sequence[str]) -> Iterator[pa.RecordBatch]:
         with open_file(self.table.io, file.path) as source:
             parquet = pq.ParquetFile(source)
-            physical = _names_by_id(parquet.schema_arrow)
+            arrow = parquet.schema_arrow
+            physical = {id_: arrow.names[at] for id_, at in places_by_id(arrow).items()}
             found = {
                 name: physical.get(self.table.schema().find_field(name).field_id) for name in names
             }
@@ -127,15 +127,6 @@ def _cast(array: pa.Array, field: pa.Field) -> pa.Array:
             at=0,
             why=str(error).splitlines()[0],
         ) from error
-
-
-def _names_by_id(schema: pa.Schema) -> Mapping[int, str]:
-    found = {}
-    for field in schema:
-        written = (field.metadata or {}).get(_FIELD_ID)
-        if written is not None:
-            found[int(written)] = field.name
-    return found
 
 
 def _overlapping(files: Sequence[Any]) -> Iterator[list[DataFile]]:

@@ -11,6 +11,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any, Final
 
+import pyarrow as pa
 from pyiceberg.conversions import from_bytes
 from pyiceberg.io import FileIO
 from pyiceberg.manifest import DataFileContent, ManifestFile
@@ -21,6 +22,7 @@ from pyiceberg.types import PrimitiveType
 from fluss.errors import SnapshotNotFoundError
 
 DATA: Final = DataFileContent.DATA
+_FIELD_ID: Final = b"PARQUET:field_id"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -99,6 +101,12 @@ def entries_of(table: Table, snapshot_id: int) -> Iterator[Entry]:
 def open_file(io: FileIO, path: str) -> Any:
     """Open a file of a table for pyarrow."""
     return io.new_input(path).open(seekable=True)
+
+
+def places_by_id(schema: pa.Schema) -> dict[int, int]:
+    """The places of a file's columns by the ids that Iceberg gives them."""
+    ids = [(field.metadata or {}).get(_FIELD_ID) for field in schema]
+    return {int(each): place for place, each in enumerate(ids) if each is not None}
 
 
 def _partition_fields(table: Table, manifest: ManifestFile) -> list[str]:
