@@ -73,20 +73,39 @@ PHRASES = {
 
 
 def rules():
-    """Every expression with its reason; a name ends where a word ends."""
+    """Every expression with its reason."""
     for name, reason in NAMES.items():
-        yield re.compile(rf"(?<![A-Za-z0-9_])(?:{name})(?![A-Za-z0-9_])"), reason
+        yield expression_of([name], _NAME), reason
     for phrase, reason in PHRASES.items():
-        words = phrase.replace(" ", r"[\s#*]+")  # a phrase may run over the end of a line
-        yield re.compile(rf"\b(?:{words})\b", re.IGNORECASE), reason
+        yield expression_of([_over_lines(phrase)], _PHRASE, re.IGNORECASE), reason
+
+
+# A name ends where a word ends.
+_NAME = r"(?<![A-Za-z0-9_])(?:{})(?![A-Za-z0-9_])"
+_PHRASE = r"\b(?:{})\b"
+
+
+def expression_of(alternatives, frame, flags=0):
+    """One expression for several names or phrases."""
+    return re.compile(frame.format("|".join(alternatives)), flags)
+
+
+def _over_lines(phrase):
+    return phrase.replace(" ", r"[\s#*]+")  # a phrase may run over the end of a line
+
+
+def any_rule():
+    """Two expressions that find something where one of all the rules does, in a fifth of the time."""
+    yield expression_of(NAMES, _NAME)
+    yield expression_of(map(_over_lines, PHRASES), _PHRASE, re.IGNORECASE)
 
 
 def findings():
     """Yield each use of a retired name or phrase: path, line, text, reason."""
-    listed = list(rules())
+    listed, any_of_them = list(rules()), list(any_rule())
     for path, text in tracked_texts():
         name = path.relative_to(ROOT).as_posix()
-        if name.startswith(HISTORY):
+        if name.startswith(HISTORY) or not any(each.search(text) for each in any_of_them):
             continue
         for pattern, reason in listed:
             for found in pattern.finditer(text):
@@ -109,6 +128,9 @@ def test_retired_names_and_phrases_do_not_come_back():
 def test_a_rule_finds_what_it_forbids():
     text = "import fluss.client\nTableCore(errands)\nThe fetches Begin\nanew."
     assert sum(len(pattern.findall(text)) for pattern, _ in rules()) == 4
+    for word in ("fluss.client", "TableCore", "errands", "for\n# who", "Anew", "begin"):
+        alone = any(pattern.search(word) for pattern, _ in rules())
+        assert alone == any(pattern.search(word) for pattern in any_rule()), word
 
 
 def main():
