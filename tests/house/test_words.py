@@ -82,7 +82,7 @@ def rules():
 
 # A name ends where a word ends.
 _NAME = r"(?<![A-Za-z0-9_])(?:{})(?![A-Za-z0-9_])"
-_PHRASE = r"\b(?:{})\b"
+_PHRASE = r"(?<!\w)(?:{})(?!\w)"
 
 
 def expression_of(alternatives, frame, flags=0):
@@ -94,18 +94,22 @@ def _over_lines(phrase):
     return phrase.replace(" ", r"[\s#*]+")  # a phrase may run over the end of a line
 
 
-def any_rule():
-    """Two expressions that find something where one of all the rules does, in a fifth of the time."""
-    yield expression_of(NAMES, _NAME)
-    yield expression_of(map(_over_lines, PHRASES), _PHRASE, re.IGNORECASE)
+def may_hold_a_finding(text):
+    """Whether a rule may find something: in a tenth of the time of asking each of them."""
+    return bool(_ANY_NAME.search(text) or _ANY_PHRASE.search(text.lower()))
+
+
+_ANY_NAME = expression_of(NAMES, _NAME)
+# In small letters, which is faster than an expression that ignores the case.
+_ANY_PHRASE = expression_of((_over_lines(each.lower()) for each in PHRASES), _PHRASE)
 
 
 def findings():
     """Yield each use of a retired name or phrase: path, line, text, reason."""
-    listed, any_of_them = list(rules()), list(any_rule())
+    listed = list(rules())
     for path, text in tracked_texts():
         name = path.relative_to(ROOT).as_posix()
-        if name.startswith(HISTORY) or not any(each.search(text) for each in any_of_them):
+        if name.startswith(HISTORY) or not may_hold_a_finding(text):
             continue
         for pattern, reason in listed:
             for found in pattern.finditer(text):
@@ -128,9 +132,17 @@ def test_retired_names_and_phrases_do_not_come_back():
 def test_a_rule_finds_what_it_forbids():
     text = "import fluss.client\nTableCore(errands)\nThe fetches Begin\nanew."
     assert sum(len(pattern.findall(text)) for pattern, _ in rules()) == 4
-    for word in ("fluss.client", "TableCore", "errands", "for\n# who", "Anew", "begin"):
-        alone = any(pattern.search(word) for pattern, _ in rules())
-        assert alone == any(pattern.search(word) for pattern in any_rule()), word
+    for word in (
+        "fluss.client",
+        "TableCore",
+        "errands",
+        "for\n# who",
+        "Anew",
+        "Raises:\n  X: It does.",
+    ):
+        assert any(pattern.search(word) for pattern, _ in rules()), word
+        assert may_hold_a_finding(word), word
+    assert not may_hold_a_finding("the fetches begin again")
 
 
 def main():
