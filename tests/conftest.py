@@ -12,6 +12,7 @@ pytest_plugins = [
     "tests.support.servers.fix_cluster",
     "tests.support.servers.fix_dialects",
     "tests.support.differential.fix_oracle",
+    "tests.support.fix_garbage",
     "tests.support.fix_order",
     "tests.support.fix_processor_times",
     "tests.support.fix_reruns",

@@ -1,7 +1,8 @@
-"""The rules of a test run itself: no test waits for a plugin, and long ones are named."""
+"""The rules of a test run itself: no needless waits, and long tests are named."""
 
 from __future__ import annotations
 
+import gc
 import json
 import os
 import socket
@@ -22,6 +23,14 @@ def test_a_worker_does_not_wait_for_acknowledgements(pytestconfig: pytest.Config
     connection = find_connection(pytestconfig)
     assert connection is not None, "pytest-rerunfailures keeps its connection elsewhere"
     assert connection.getsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY) != 0
+
+
+def test_the_garbage_collector_passes_over_the_collected_tests() -> None:
+    assert gc.isenabled()
+    assert gc.get_freeze_count() > 10_000
+    garbage: list[object] = []
+    garbage.append(garbage)
+    assert any(each is garbage for each in gc.get_objects())
 
 
 def test_a_test_that_makes_a_quick_run_slow_is_named() -> None:
