@@ -266,9 +266,16 @@ def prepared(tokens, count=1):
 
 
 def test_a_token_becomes_options_of_the_file_system_and_is_never_shown():
-    facts = {"fs__s3a__endpoint": "minio:9000", "fs__s3a__region": "eu"}
+    facts = {
+        "fs__s3a__endpoint": "minio:9000",
+        "fs__s3a__region": "eu",
+        "fs__s3a__path__style__access": "true",
+    }
     (file,) = prepared(Tokens(token_answer(SECRETS, **facts)))
-    assert file.options == {
+    limits = file.options["config_kwargs"]
+    assert limits.pop("s3") == {"addressing_style": "path"}
+    assert limits["retries"]["total_max_attempts"] == 1, "reads are repeated in one place only"
+    assert {key: file.options[key] for key in file.options if key != "config_kwargs"} == {
         "key": "id",
         "secret": "hidden",
         "token": "also-hidden",
@@ -282,8 +289,8 @@ def test_a_token_is_kept_until_it_is_about_to_expire():
     now_ms = int(time.time() * 1_000)
     lasting = token_answer(SECRETS, expires_ms=now_ms + 3_600_000)
     assert len(prepared(Tokens(lasting), count=3)) == 3
-    short = token_answer(SECRETS, expires_ms=now_ms + 1_000)
-    tokens = Tokens(short, short, short)
+    ending = token_answer(SECRETS, expires_ms=now_ms)
+    tokens = Tokens(ending, ending, ending)
     prepared(tokens, count=3)
     assert tokens.answers == []
 

@@ -84,9 +84,7 @@ def copy(connection, tmp_path):
 
     def run(snapshot_id=SNAPSHOT_ID):
         files = RemoteFiles(connection.cluster)
-        work = copy_snapshot(
-            connection.cluster, files, BUCKET, snapshot_id, target, reads_at_once_max=2
-        )
+        work = copy_snapshot(connection.cluster, files, BUCKET, snapshot_id, target)
         return engine().run(work), {each.name: each.read_bytes() for each in target.iterdir()}
 
     return run

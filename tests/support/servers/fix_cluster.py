@@ -206,7 +206,7 @@ def java() -> JavaRuntime:
 StartCluster = Callable[..., Any]
 
 
-@pytest.fixture(scope="module")
+@pytest.fixture(scope="session")
 def start_cluster(pytestconfig: pytest.Config, java: JavaRuntime) -> StartCluster:
     """A function that starts another cluster, with the arguments of `JavaCluster`."""
 

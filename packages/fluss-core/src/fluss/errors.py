@@ -337,6 +337,24 @@ class AuthorizationError(FlussError, code=ErrorCode.AUTHORIZATION_EXCEPTION):
     """The user may not do this."""
 
 
+class RemoteStorageError(FlussError):
+    """A file of the remote store cannot be read: `path` names it, and `code` is the store's own."""
+
+
+class RemoteFileNotFoundError(RemoteStorageError):
+    """The remote file, or its bucket, does not exist."""
+
+
+class RemoteAccessError(RemoteStorageError):
+    """The remote store refuses the credentials."""
+
+
+class RemoteUnavailableError(RemoteStorageError):
+    """The remote store cannot be reached, or is too busy."""
+
+    retriable: ClassVar[bool] = True
+
+
 class UnsupportedVersionError(FlussError, code=ErrorCode.UNSUPPORTED_VERSION):
     """The server is too old, or too new, for the request."""
 

@@ -26,7 +26,7 @@ from fluss.waiting import InterruptibleLock
 
 IDLE_MAX: Final = 16
 
-_Key = tuple[int, str, Secret]
+_Key = tuple[int, str, tuple[Secret, ...]]
 
 
 class _Entry:
@@ -116,7 +116,8 @@ def share_connection(config: Config) -> Share:
 
 def _entry_of(config: Config) -> _Entry:
     # By all settings: another password, or other limits, mean another connection.
-    key = (os.getpid(), repr(config), Secret(config.security_sasl_password))
+    secrets = (config.value_of(each) for each in Config.OPTIONS.values() if each.secret)
+    key = (os.getpid(), repr(config), tuple(map(Secret, secrets)))
     entry = _entries.get(key)
     if entry is None:
         entry = _entries[key] = _Entry(key, config)

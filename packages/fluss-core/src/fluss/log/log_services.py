@@ -1,12 +1,14 @@
-"""What reading logs keeps per connection: limits of fetches, the reader of remote segments."""
+"""What reading logs keeps per connection: limits of fetches, the remote store, its reader."""
 
 from __future__ import annotations
+
+import json
 
 from fluss.connection.connection import ClientConnection, service
 from fluss.log.plan_fetch import FetchLimits
 from fluss.log.remote_log import RemoteLogReader
 from fluss.model.options.config import Config
-from fluss.net.remote_files import RemoteFiles
+from fluss.net.remote_files import RemoteFiles, RemoteFileSettings
 
 # Measured with four buckets: 7 % less processor time per row than with the 1 MiB of a scanner that
 # follows, which needs its rows soon; more is faster still, and takes memory in proportion.
@@ -20,12 +22,27 @@ def fetch_limits(connection: ClientConnection) -> FetchLimits:
 
 
 @service
+def remote_files(connection: ClientConnection) -> RemoteFiles:
+    """The remote store of a connection's cluster."""
+    options = connection.options
+    settings = RemoteFileSettings(
+        storage_options=json.loads(options.remote_file_storage_options or "{}"),
+        uses_token=options.remote_file_credentials == "cluster",
+        reads_at_once_max=options.remote_file_download_thread_num,
+        connect_timeout_s=min(options.connect_timeout_ms, options.request_timeout_ms) / 1_000,
+        read_timeout_s=options.request_timeout_ms / 1_000,
+        patience_s=options.operation_timeout_ms / 1_000,
+        policy=connection.cluster.retry_policy,
+    )
+    return RemoteFiles(connection.cluster, settings, connection.cluster.counters)
+
+
+@service
 def remote_log_reader(connection: ClientConnection) -> RemoteLogReader:
     """The reader of log segments that have moved to the remote store."""
     options = connection.options
     return RemoteLogReader(
-        RemoteFiles(connection.cluster),
-        reads_at_once_max=options.remote_file_download_thread_num,
+        remote_files(connection),
         parts_ahead_max=options.scanner_remote_log_read_concurrency,
         segments_ahead_max=options.scanner_remote_log_prefetch_num,
     )

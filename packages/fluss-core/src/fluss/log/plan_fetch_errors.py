@@ -10,7 +10,12 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from enum import Enum, auto
 
-from fluss.errors import FlussError, OffsetOutOfRangeError
+from fluss.errors import (
+    FlussError,
+    OffsetOutOfRangeError,
+    RemoteFileNotFoundError,
+    RemoteStorageError,
+)
 from fluss.hints import Hint, HintKey
 from fluss.log.plan_fetch import Position
 from fluss.net.plan_retry import RetryPolicy, decide_retry, pause_ms
@@ -21,7 +26,7 @@ INVALID_COLUMN_PROJECTION_CODE = 34
 # it once; until then it answers without rows. If this lasts longer, the log has lost its end.
 LAG_S_MAX = 30.0
 # A remote file may be deleted after an answer names it, because its rows have expired: the next
-# answer names others. A file that stays unreadable cannot be read from here.
+# answer names others. Other failures of the store have been retried where that helps.
 REMOTE_ATTEMPTS_MAX = 3
 # How long the last fetch may take after the time limit of a failing bucket: a late answer explains
 # more than none.
@@ -75,7 +80,10 @@ def decide_refusal(position: Position, error: FlussError, context: RetryContext)
 def decide_remote_failure(position: Position, error: FlussError, context: RetryContext) -> Recovery:
     """Decide what to do about a bucket of which a remote file could not be read."""
     position.remote_attempts += 1
-    if position.remote_attempts >= REMOTE_ATTEMPTS_MAX:
+    is_final = isinstance(error, RemoteStorageError) and not isinstance(
+        error, RemoteFileNotFoundError
+    )
+    if is_final or position.remote_attempts >= REMOTE_ATTEMPTS_MAX:
         return give_up(position, error)
     _pause(position, context, attempt=position.remote_attempts)
     return Recovery.NOTHING

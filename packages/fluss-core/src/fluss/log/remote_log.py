@@ -12,8 +12,6 @@ from collections import deque
 from collections.abc import AsyncGenerator, Iterator
 from dataclasses import dataclass
 
-import anyio.to_thread
-
 from fluss.errors import CorruptBatchError
 from fluss.net.remote_files import RemoteFiles
 from fluss.records.log.log_batch import iter_log_places
@@ -46,7 +44,6 @@ class RemoteLogReader:
 
     Args:
         files: The remote store.
-        reads_at_once_max: How many parts all scanners together read concurrently.
         parts_ahead_max: How many parts one scanner reads concurrently.
         segments_ahead_max: How many segments these parts may belong to.
     """
@@ -55,12 +52,10 @@ class RemoteLogReader:
         self,
         files: RemoteFiles,
         *,
-        reads_at_once_max: int,
         parts_ahead_max: int,
         segments_ahead_max: int,
     ) -> None:
         self._files = files
-        self._limiter = anyio.CapacityLimiter(reads_at_once_max)
         self._parts_ahead_max = parts_ahead_max
         self._segments_ahead_max = segments_ahead_max
 
@@ -103,8 +98,7 @@ class RemoteLogReader:
                 return
             part = left.popleft()
             file = await self._files.prepare(part.path)
-            reads = anyio.to_thread.run_sync(file.read, part.at, part.size, limiter=self._limiter)
-            task = asyncio.ensure_future(reads)
+            task = asyncio.ensure_future(self._files.read(file, part.at, part.size))
             # An error of a part that is not read any more must not be logged as unhandled.
             task.add_done_callback(lambda done: done.cancelled() or done.exception())
             reading.append((part, task))

@@ -57,6 +57,8 @@ class Counters:
     rows_written: int = 0
     batches_read: int = 0
     rows_read: int = 0
+    remote_reads: int = 0
+    remote_bytes_read: int = 0
     requests: defaultdict[str, RequestCounters] = field(
         default_factory=lambda: defaultdict(RequestCounters)
     )

@@ -1,66 +1,221 @@
-"""Opens files of the remote store: local paths directly, everything else through fsspec.
+"""Reads files of the remote store: local paths directly, everything else through fsspec.
 
-Credentials for object stores come from the cluster and are renewed before they expire. They are
-handed to the file system and appear nowhere else. This file knows nothing of the contents.
+Credentials for object stores come from the cluster. They are renewed before they expire, and
+replaced when the store refuses them; they are handed to the file system and appear nowhere else. A
+read that fails because of the network or a busy store is repeated (`net.plan_remote_reads` decides
+when). This file knows nothing of the contents.
 """
 
 from __future__ import annotations
 
-import json
+import asyncio
+import math
+import random
 import time
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 from urllib.parse import unquote, urlsplit
 
-from fluss.errors import FlussError, MissingExtraError, unusable_answer
+import anyio
+import anyio.to_thread
+
+from fluss.errors import FlussError, MissingExtraError, RemoteStorageError
 from fluss.install_hints import how_to_install
 from fluss.net.cluster_client import Cluster
+from fluss.net.counters import Counters
+from fluss.net.plan_remote_reads import (
+    ReadAttempts,
+    explain,
+    is_beyond_end,
+    needs_another_token,
+)
+from fluss.net.plan_retry import RetryPolicy
+from fluss.net.storage_options import CREDENTIAL_OPTIONS, S3_SCHEMES, storage_options
 from fluss.wire import messages
 
 LOCAL_SCHEMES = ("", "file")
-# Renewed this long before it expires, so that no token expires during a read.
+# A token is renewed when a quarter of its life is left, and so long before its end at most.
 TOKEN_MARGIN_S = 60.0
+TOKEN_MARGIN_SHARE = 0.25
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class RemoteFileSettings:
+    """How remote files are read.
+
+    Attributes:
+        storage_options: The user's own options for the file system.
+        uses_token: Whether the credentials of the cluster are used.
+        reads_at_once_max: How many reads may be in flight.
+        connect_timeout_s: How long a store may take to accept a connection.
+        read_timeout_s: How long it may send nothing.
+        patience_s: How long one read may take, with all its repetitions.
+        policy: The pauses between them.
+    """
+
+    storage_options: Mapping[str, Any] = field(default_factory=dict, repr=False)
+    uses_token: bool = True
+    reads_at_once_max: int = 3
+    connect_timeout_s: float = 30.0
+    read_timeout_s: float = 30.0
+    patience_s: float = 120.0
+    policy: RetryPolicy = field(default_factory=RetryPolicy)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class _Token:
-    options: Mapping[str, Any] = field(repr=False)
-    expires_at: float | None
+    """A token of the cluster, and the file systems that were made with it, by their schemes."""
+
+    content: bytes = field(repr=False)
+    facts: Mapping[str, str]
+    renewed_at: float
+    filesystems: dict[str, Any] = field(default_factory=dict, repr=False)
 
 
 class RemoteFiles:
-    """The remote store of one cluster. Coroutines run on the engine's loop, reads on workers."""
+    """The remote store of one cluster. Coroutines run on the engine's loop, reads on workers.
 
-    def __init__(self, cluster: Cluster) -> None:
+    Args:
+        cluster: The cluster, which gives tokens.
+        settings: How files are read.
+        counters: Where reads are counted.
+    """
+
+    def __init__(
+        self,
+        cluster: Cluster,
+        settings: RemoteFileSettings | None = None,
+        counters: Counters | None = None,
+    ) -> None:
         self._cluster = cluster
+        self._settings = settings or RemoteFileSettings()
+        self._counters = counters or Counters()
+        self._limiter = anyio.CapacityLimiter(self._settings.reads_at_once_max)
         self._token: _Token | None = None
+        self._asking: asyncio.Task[_Token] | None = None
 
     async def prepare(self, path: str) -> RemoteFile:
-        """A file, with what is needed to read it."""
+        """A file, with what is needed to read it.
+
+        Raises:
+            ProtocolError: The token of the cluster cannot be read.
+            FlussError: The cluster gives no token.
+        """
         scheme = urlsplit(path).scheme if "://" in path or path.startswith("file:") else ""
         if scheme in LOCAL_SCHEMES:
             local = unquote(urlsplit(path).path) if scheme else path
             return RemoteFile(path=local, scheme="", options={})
-        return RemoteFile(path=path, scheme=scheme, options=await self._options())
+        token = await self._current_token()
+        options = storage_options(
+            scheme,
+            token.content,
+            token.facts,
+            self._settings.storage_options,
+            uses_token=self._reads_with_token,
+        )
+        if scheme in S3_SCHEMES:
+            options = self._with_limits(options)
+        return RemoteFile(path=path, scheme=scheme, options=options, filesystems=token.filesystems)
 
-    async def _options(self) -> Mapping[str, Any]:
+    async def read(self, file: RemoteFile, start: int, size: int) -> bytes:
+        """Up to `size` bytes from `start` on; fewer only at the end of the file.
+
+        A read that fails for a while is repeated, and a token that is refused is replaced.
+
+        Raises:
+            RemoteFileNotFoundError: The file, or its bucket, does not exist.
+            RemoteAccessError: The credentials are refused.
+            RemoteUnavailableError: The store cannot be reached, or is too busy, for too long.
+            RemoteStorageError: The file cannot be read for another reason.
+        """
+        attempts = ReadAttempts(
+            policy=self._settings.policy,
+            deadline=time.monotonic() + self._settings.patience_s,
+        )
+        while True:
+            try:
+                data = await anyio.to_thread.run_sync(file.read, start, size, limiter=self._limiter)
+            except RemoteStorageError as error:
+                file = await self._again(file, error, attempts)
+            else:
+                self._counters.remote_reads += 1
+                self._counters.remote_bytes_read += len(data)
+                return data
+
+    async def _again(
+        self, file: RemoteFile, error: RemoteStorageError, attempts: ReadAttempts
+    ) -> RemoteFile:
+        """Wait until the file may be read again, with another token if need be."""
+        attempts.made += 1
+        is_own = needs_another_token(error) and not self._reads_with_token
+        jitter = random.random()  # noqa: S311 - spreads clients, hides nothing
+        at = attempts.next_at(error, now=time.monotonic(), jitter=jitter)
+        if at is None or is_own:
+            raise error
+        self._counters.retries += 1
+        await anyio.sleep(max(at - time.monotonic(), 0.0))
+        if needs_another_token(error):
+            self._forget(file)
+        return await self.prepare(file.path) if file.scheme else file
+
+    @property
+    def _reads_with_token(self) -> bool:
+        has_own = CREDENTIAL_OPTIONS & self._settings.storage_options.keys()
+        return self._settings.uses_token and not has_own
+
+    def _forget(self, file: RemoteFile) -> None:
+        """Ask for another token than the one of this file, unless there is a newer one already."""
+        token = self._token
+        if token is not None and token.filesystems is file.filesystems:
+            self._token = replace(token, renewed_at=-math.inf)
+
+    async def _current_token(self) -> _Token:
         token = self._token
         now = time.time()  # noqa: TID251 - the cluster gives the expiry in wall-clock time
-        if token is None or (token.expires_at or now + 3600) - TOKEN_MARGIN_S < now:
+        if token is not None and now < token.renewed_at:
+            return token
+        if self._asking is None or self._asking.done():
+            self._asking = asyncio.ensure_future(self._new_token())
+        return await asyncio.shield(self._asking)
+
+    async def _new_token(self) -> _Token:
+        try:
             answer = await self._cluster.ask_any(
                 messages.GetFileSystemSecurityTokenRequest(),
                 messages.GetFileSystemSecurityTokenResponse,
             )
-            facts = {each.key: each.value for each in answer.addition_info}
-            token = self._token = _Token(
-                options=_storage_options(answer.token, facts),
-                expires_at=answer.expiration_time / 1_000
-                if answer.HasField("expiration_time")
-                else None,
-            )
-        return token.options
+        except FlussError:
+            if self._reads_with_token:
+                raise
+            # The user has credentials, and a cluster without tokens is no obstacle.
+            answer = messages.GetFileSystemSecurityTokenResponse()
+        expires_at = None
+        if answer.HasField("expiration_time"):
+            expires_at = answer.expiration_time / 1_000
+        self._token = _Token(
+            content=answer.token,
+            facts={each.key: each.value for each in answer.addition_info},
+            renewed_at=_renewed_at(expires_at),
+            filesystems=self._filesystems_of(answer.token),
+        )
+        return self._token
+
+    def _filesystems_of(self, content: bytes) -> dict[str, Any]:
+        """The file systems of the token before, where servers have handed out the same again."""
+        before = self._token
+        return before.filesystems if before is not None and before.content == content else {}
+
+    def _with_limits(self, options: dict[str, Any]) -> dict[str, Any]:
+        limits = {
+            "connect_timeout": self._settings.connect_timeout_s,
+            "read_timeout": self._settings.read_timeout_s,
+            "max_pool_connections": self._settings.reads_at_once_max,
+            # Reads are repeated here and nowhere else.
+            "retries": {"total_max_attempts": 1, "mode": "standard"},
+        }
+        return options | {"config_kwargs": limits | options.get("config_kwargs", {})}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -70,12 +225,14 @@ class RemoteFile:
     path: str
     scheme: str
     options: Mapping[str, Any] = field(repr=False)
+    filesystems: dict[str, Any] = field(default_factory=dict, repr=False)
 
     def read(self, start: int, size: int) -> bytes:
         """Up to `size` bytes from `start` on; fewer only at the end of the file.
 
         Raises:
-            FlussError: The file cannot be read.
+            RemoteStorageError: The attempt failed.
+            MissingExtraError: There is no file system for the store.
         """
         try:
             if not self.scheme:
@@ -86,16 +243,20 @@ class RemoteFile:
         except FlussError:
             raise
         except Exception as error:  # file systems raise what their libraries raise
-            why = getattr(error, "strerror", None) or str(error) or type(error).__name__
-            raise FlussError(
-                f"The remote file {self.path} cannot be read: {why}.",
-                hint="The cluster keeps older rows there ('remote.data.dir'); it must be reachable "
-                "from here, too.",
-                path=self.path,
-            ) from error
+            if is_beyond_end(error):
+                return b""
+            raise explain(self.path, error, self._secrets()) from error
         return data
 
+    def _secrets(self) -> tuple[str, ...]:
+        found = (self.options.get(key) for key in ("secret", "token"))
+        return tuple(each for each in found if isinstance(each, str) and each)
+
     def _filesystem(self) -> Any:
+        made = self.filesystems.get(self.scheme)
+        return made or self.filesystems.setdefault(self.scheme, self._new_filesystem())
+
+    def _new_filesystem(self) -> Any:
         try:
             import fsspec
         except ImportError as error:
@@ -106,39 +267,21 @@ class RemoteFile:
                 f"{self.scheme}:// (s3fs, ossfs, gcsfs ...)",
             ) from error
         try:
-            return fsspec.filesystem(self.scheme, **self.options)
+            # fsspec itself would keep each one for good, and with it a token that has expired.
+            made = fsspec.filesystem(self.scheme, skip_instance_cache=True, **self.options)
         except (ImportError, ValueError) as error:
             raise MissingExtraError(
                 f"fsspec has no file system for {self.scheme}://: {error}",
                 hint=f"Install the one for {self.scheme}:// (s3fs, ossfs, gcsfs ...).",
             ) from error
+        if self.scheme in S3_SCHEMES:
+            made.retries = 1
+        return made
 
 
-def _storage_options(token: bytes, facts: Mapping[str, str]) -> dict[str, Any]:
-    """The parts of a token under the names of S3-like file systems of fsspec."""
-    if not token:
-        return {}
-    parts = _parts_of(token)
-    if parts is None:
-        # Raised here, because the parser's own error would carry the token along.
-        raise unusable_answer("GET_FILESYSTEM_SECURITY_TOKEN", "the token is no JSON object")
-    options: dict[str, Any] = {
-        "key": parts.get("access_key_id"),
-        "secret": parts.get("access_key_secret"),
-        "token": parts.get("security_token"),
-    }
-    endpoint = next((value for key, value in facts.items() if key.endswith("endpoint")), None)
-    region = next((value for key, value in facts.items() if key.endswith("region")), None)
-    if endpoint:
-        options["endpoint_url"] = endpoint if "://" in endpoint else f"https://{endpoint}"
-    if region:
-        options["client_kwargs"] = {"region_name": region}
-    return {key: value for key, value in options.items() if value is not None}
-
-
-def _parts_of(token: bytes) -> dict[str, Any] | None:
-    try:
-        parts = json.loads(token)
-    except ValueError:
-        return None
-    return parts if isinstance(parts, dict) else None
+def _renewed_at(expires_at: float | None) -> float:
+    """When to ask for another token, in wall-clock time."""
+    if expires_at is None:
+        return math.inf
+    now = time.time()  # noqa: TID251 - as above
+    return expires_at - min(TOKEN_MARGIN_S, max(expires_at - now, 0) * TOKEN_MARGIN_SHARE)

@@ -10,7 +10,6 @@ import asyncio
 import uuid
 from collections.abc import Mapping
 from dataclasses import dataclass
-from functools import partial
 from pathlib import Path
 from typing import Any, Final
 
@@ -20,13 +19,13 @@ import anyio.to_thread
 from fluss.errors import CorruptDataError, FlussError
 from fluss.model.paths import PhysicalTablePath, TableBucket
 from fluss.net.cluster_client import Cluster
-from fluss.net.remote_files import RemoteFile, RemoteFiles
+from fluss.net.remote_files import RemoteFiles
 from fluss.wire import messages
 from fluss.wire.table_paths import write_table_path
 
 LEASE_MS: Final = 600_000
 LEASE_RENEWED_S: Final = LEASE_MS / 3_000
-PIECE_BYTES: Final = 1024 * 1024
+PIECE_BYTES: Final = 4 * 1024 * 1024
 _WHAT: Final = "KV snapshot"
 # Characters that separate directories, or end a name, on some system.
 _SEPARATORS: Final = frozenset("/\\:\0")
@@ -59,8 +58,6 @@ async def copy_snapshot(
     bucket: TableBucket,
     snapshot_id: int,
     directory: Path,
-    *,
-    reads_at_once_max: int,
 ) -> int:
     """Copy the files of a snapshot into an empty directory.
 
@@ -77,11 +74,10 @@ async def copy_snapshot(
     try:
         # Servers of 0.9.1 lease missing snapshots, too. From here on one that exists is kept.
         answer = await _metadata(cluster, bucket, snapshot_id)
-        limiter = anyio.CapacityLimiter(reads_at_once_max)
         async with asyncio.TaskGroup() as group:
             keeping = group.create_task(lease.keep())
             copies = [
-                group.create_task(_copy(files, each.remote_path, target, limiter))
+                group.create_task(_copy(files, each.remote_path, target))
                 for each, target in _targets(answer, directory)
             ]
             await asyncio.gather(*copies)
@@ -118,20 +114,22 @@ def _targets(
     return targets
 
 
-async def _copy(
-    files: RemoteFiles, remote_path: str, target: Path, limiter: anyio.CapacityLimiter
-) -> None:
-    file = await files.prepare(remote_path)
-    await anyio.to_thread.run_sync(partial(_copy_file, file, target), limiter=limiter)
-
-
-def _copy_file(file: RemoteFile, target: Path) -> None:
+async def _copy(files: RemoteFiles, remote_path: str, target: Path) -> None:
+    """Copy one file, piece by piece."""
     at = 0
+    while True:
+        piece = await files.read(await files.prepare(remote_path), at, PIECE_BYTES)
+        await anyio.to_thread.run_sync(_write, target, piece, at)
+        at += len(piece)
+        if len(piece) < PIECE_BYTES:
+            return
+
+
+def _write(target: Path, piece: bytes, at: int) -> None:
+    """Write a piece of a file; it is closed in between, because a copy may be cancelled there."""
     try:
-        with target.open("xb") as copy:
-            while piece := file.read(at, PIECE_BYTES):
-                copy.write(piece)
-                at += len(piece)
+        with target.open("ab" if at else "xb") as copy:
+            copy.write(piece)
     except OSError as error:
         raise FlussError(
             f"A {_WHAT} cannot be copied to {target}: {error.strerror or error}.",

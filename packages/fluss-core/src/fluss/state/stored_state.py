@@ -24,10 +24,10 @@ from fluss.errors import (
     UnsupportedOperationError,
 )
 from fluss.install_hints import how_to_install
+from fluss.log.log_services import remote_files
 from fluss.model.paths import PhysicalTablePath, TableBucket
 from fluss.model.tables.table_info import TableInfo
 from fluss.net.cancellation import Cancellation
-from fluss.net.remote_files import RemoteFiles
 from fluss.records.framing import Frames
 from fluss.records.kv.value_batch import (
     frames_of_tagged_values,
@@ -126,7 +126,7 @@ class StoredState:
     async def _copied(self, snapshot_id: int | None, directory: Path) -> tuple[int, Path]:
         """Copy the snapshot, or a newer one where servers have deleted it."""
         connection, path, bucket = self.table.connection, self.path, self.bucket
-        files = RemoteFiles(connection.cluster)
+        files = remote_files(connection)
         for attempt in range(SNAPSHOT_ATTEMPTS_MAX):
             if snapshot_id is None:
                 newest = (await latest_snapshots(connection.cluster, path)).get(bucket.bucket_id)
@@ -137,12 +137,7 @@ class StoredState:
             target.mkdir()
             try:
                 log_offset = await copy_snapshot(
-                    connection.cluster,
-                    files,
-                    bucket,
-                    snapshot_id,
-                    target,
-                    reads_at_once_max=connection.config.remote_file_download_thread_num,
+                    connection.cluster, files, bucket, snapshot_id, target
                 )
             except SnapshotNotFoundError:
                 snapshot_id = None

@@ -6,6 +6,7 @@ the order of the documentation.
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable, Mapping
 
 from fluss.model.options.declaration import (
@@ -68,6 +69,17 @@ def _one_of(*allowed: str) -> Callable[[object], str]:
         raise ValueError(f"{value!r} is not one of {', '.join(allowed)}")
 
     return parse
+
+
+def _json_object(value: object) -> str:
+    """Parse a mapping, or the JSON of one; it is kept as JSON, which can be compared and copied."""
+    found = json.loads(value) if isinstance(value, str) and value else value or {}
+    if not isinstance(found, Mapping) or not all(isinstance(key, str) for key in found):
+        raise ValueError("it is no JSON object")
+    try:
+        return json.dumps(dict(found), sort_keys=True) if found else ""
+    except TypeError as error:
+        raise ValueError(str(error)) from None
 
 
 class ClientOptions(OptionSet):
@@ -240,6 +252,22 @@ class ClientOptions(OptionSet):
         "remote-file.download-thread-num",
         3,
         "How many parts of remote files a connection reads at a time.",
+    )
+    remote_file_credentials = Option[str](
+        "remote-file.credentials",
+        "cluster",
+        _one_of("cluster", "own"),
+        "Whose credentials read remote files: the temporary ones that the cluster hands out, or "
+        "your own: those of remote-file.storage-options, else those that the file system finds in "
+        "the environment, in its files or by the role of the machine.",
+    )
+    remote_file_storage_options = Option[str](
+        "remote-file.storage-options",
+        "",
+        _json_object,
+        "Options for the file system of fsspec that reads remote files, as JSON or as a dict. They "
+        'replace what the cluster names, as {"endpoint_url": "http://minio:9000"} for s3fs.',
+        secret=True,
     )
 
     lookup_max_batch_size = whole(
