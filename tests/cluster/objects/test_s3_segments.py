@@ -46,10 +46,10 @@ def test_a_filter_on_offsets_reads_their_segments_only(table, gate):
 
 
 def test_no_more_reads_are_in_flight_than_options_allow(connect, gate):
-    for parts, at_once, segments, most in ((4, 3, 9, 3), (2, 9, 9, 2), (9, 9, 2, 2), (1, 9, 9, 1)):
+    for parts, threads, segments, most in ((4, 3, 9, 3), (2, 9, 9, 2), (9, 9, 2, 2), (1, 9, 9, 1)):
         options = {
             "scanner.remote-log.read-concurrency": str(parts),
-            "remote-file.download-thread-num": str(at_once),
+            "remote-file.download-thread-num": str(threads),
             "scanner.remote-log.prefetch-num": str(segments),
         }
         gate.reset()
@@ -158,7 +158,7 @@ def test_credentials_of_the_environment_are_used_where_that_is_asked_for(
 
 
 def test_own_credentials_that_are_wrong_are_reported(connect):
-    own = {"key": "nobody", "secret": "wrong-secret"}
+    own = {"key": "unknown-key", "secret": "wrong-secret"}
     session = connect(**{"remote-file.storage-options": own})
     with pytest.raises(RemoteAccessError, match="InvalidAccessKeyId") as caught:
         session.table("log").scan().to_arrow()

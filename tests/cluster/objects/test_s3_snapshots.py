@@ -56,9 +56,9 @@ def expected():
 
 
 def test_a_state_is_read_from_the_files_of_its_snapshot_and_the_changes_after_it(states, gate):
-    wanted = expected()
-    del wanted[4]
-    assert read(states, strategy="snapshot") == wanted
+    remaining = expected()
+    del remaining[4]
+    assert read(states, strategy="snapshot") == remaining
     names = {get.path.rsplit("/", 1)[1] for get in gate.gets}
     assert len(names) >= 4, names
     assert all(get.path.startswith(f"{BUCKET}/remote/kv/keyed/states-") for get in gate.gets)

@@ -1,6 +1,6 @@
 """An S3 store on this machine: moto, and a gate in front of it that counts, checks and disturbs.
 
-Servers and clients reach the store through the gate alone. Moto accepts whoever comes; the gate
+Servers and clients reach the store through the gate alone. Moto accepts every caller; the gate
 knows the credentials that its token service has given away and refuses all others, as S3 does:
 expired ones with `ExpiredToken`, unknown ones with `InvalidAccessKeyId`. It does not verify
 signatures. It records each GET of a client, and answers some with faults that a test has ordered.
@@ -29,7 +29,7 @@ SERVER_SECRET = "server-secret"
 BUCKET = "fluss"
 ROLE = "arn:aws:iam::123456789012:role/fluss-readers"
 START_TIMEOUT_S = 60.0
-# It ends with its standard input, so that it does not outlive whoever started it.
+# It ends with its standard input, so that it does not outlive the test run.
 _MOTO = """
 import logging, sys
 logging.getLogger("werkzeug").setLevel("ERROR")
