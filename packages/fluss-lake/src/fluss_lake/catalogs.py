@@ -140,10 +140,20 @@ def _set_by_user(name: str) -> Mapping[str, Any] | None:
     return Config().get_catalog_config(name)
 
 
-def _catalog_of(table: TableInfo, settings: Mapping[str, str]) -> Catalog:
+def user_properties(table: TableInfo, settings: Mapping[str, str]) -> dict[str, str]:
+    """The properties of a table's catalog, with what the user sets for it; they have secrets."""
+    return _named_properties(table, settings)[1]
+
+
+def _named_properties(table: TableInfo, settings: Mapping[str, str]) -> tuple[str, dict[str, str]]:
     name, properties = catalog_properties(table.properties, settings)
     # Given to `load_catalog`, the cluster's properties would win over the user's own.
     properties |= {key: str(value) for key, value in (_set_by_user(name) or {}).items()}
+    return name, properties
+
+
+def _catalog_of(table: TableInfo, settings: Mapping[str, str]) -> Catalog:
+    name, properties = _named_properties(table, settings)
     key = (("name", name), *sorted(properties.items()))
     with _lock:
         found = _catalogs.get(key)

@@ -51,6 +51,12 @@ class PartReader:
             else:
                 yield from self._merged(list(rows))
 
+    def read_unordered(self, part: LakePart) -> Iterator[LakeRows]:
+        """Read all files of a part one after the other, whatever offsets they have."""
+        deletes = Deletes(self.table)
+        for file in part.files:
+            yield from (self._given(each) for each in self._file(file, deletes))
+
     # --- one file -----------------------------------------------------------------------------
 
     def _file(self, file: DataFile, deletes: Deletes) -> Iterator[pa.RecordBatch]:

@@ -1,0 +1,521 @@
+"""The parts of pyiceberg that write files and snapshots, and that it does not publish.
+
+pyiceberg writes no deletes by equal keys, no file whose bucket is known already, and repeats a
+commit that has met another one. So files are written here with Parquet's writer, and a snapshot is
+put together from manifests: it becomes the table's if the table's snapshot is still the one it was
+made upon, and otherwise never. A new minor version of pyiceberg needs a look at this file and
+`iceberg_parts`, and at no other.
+"""
+
+from __future__ import annotations
+
+import uuid
+from collections import defaultdict
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass, field
+from types import TracebackType
+from typing import Any, Final
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+from pyiceberg.exceptions import CommitFailedException
+from pyiceberg.io import FileIO
+from pyiceberg.io.pyarrow import (
+    _get_parquet_writer_kwargs,
+    compute_statistics_plan,
+    data_file_statistics_from_parquet_metadata,
+    parquet_path_to_id_mapping,
+    schema_to_pyarrow,
+)
+from pyiceberg.manifest import (
+    DataFile,
+    DataFileContent,
+    FileFormat,
+    ManifestContent,
+    ManifestEntry,
+    ManifestEntryStatus,
+    ManifestFile,
+    ManifestWriterV2,
+    write_manifest_list,
+)
+from pyiceberg.partitioning import PartitionSpec
+from pyiceberg.schema import Schema, sanitize_column_names
+from pyiceberg.table import Table
+from pyiceberg.table.locations import load_location_provider
+from pyiceberg.table.refs import SnapshotRefType
+from pyiceberg.table.snapshots import (
+    Operation,
+    Snapshot,
+    SnapshotSummaryCollector,
+    Summary,
+    update_snapshot_summaries,
+)
+from pyiceberg.table.update import (
+    AddSnapshotUpdate,
+    AssertRefSnapshotId,
+    AssertTableUUID,
+    SetSnapshotRefUpdate,
+)
+from pyiceberg.typedef import Record
+from pyiceberg.types import IcebergType, IntegerType, ListType, NestedField, StructType
+
+from fluss_lake.lake_errors import LakeConflictError
+
+BRANCH: Final = "main"
+FORMAT_VERSION: Final = 2
+EQUALITY_DELETES: Final = DataFileContent.EQUALITY_DELETES
+# As many small manifests are written again as one; Iceberg's own default.
+MANIFESTS_MAX: Final = 100
+MANIFEST_BYTES: Final = 8 * 1024 * 1024
+_COMPRESSION: Final = "deflate"
+
+
+# --- files ------------------------------------------------------------------------------------
+
+
+def arrow_schema(schema: Schema) -> pa.Schema:
+    """The Arrow columns of files with this schema; each has the id of its field."""
+    return schema_to_pyarrow(sanitize_column_names(schema))
+
+
+@dataclass(slots=True, eq=False)
+class ParquetFile:
+    """One file of a table while it is written.
+
+    Args:
+        io: Where it is written.
+        path: Its path.
+        schema: Its columns.
+        properties: The table's properties.
+        without_dictionary: Columns whose values are all different.
+    """
+
+    io: FileIO
+    path: str
+    schema: Schema
+    properties: Mapping[str, str]
+    without_dictionary: Sequence[str] = ()
+    _out: Any = None
+    _writer: Any = None
+
+    def write(self, rows: pa.Table) -> None:
+        """Write rows as one group; they have the file's Arrow columns."""
+        if self._writer is None:
+            self._out = self.io.new_output(self.path).create(overwrite=True)
+            ids = parquet_path_to_id_mapping(sanitize_column_names(self.schema))
+            self._writer = pq.ParquetWriter(
+                self._out,
+                schema=arrow_schema(self.schema),
+                store_decimal_as_integer=True,
+                use_dictionary=[each for each in ids if each not in self.without_dictionary],
+                **_get_parquet_writer_kwargs(dict(self.properties)),
+            )
+        self._writer.write_table(rows, row_group_size=max(1, rows.num_rows))
+
+    @property
+    def size_bytes(self) -> int:
+        """How much has been written so far."""
+        return 0 if self._out is None else int(self._out.tell())
+
+    def finish(
+        self,
+        *,
+        partition: Sequence[Any],
+        spec_id: int,
+        equality_ids: Sequence[int] = (),
+    ) -> DataFile:
+        """End the file, and describe it for a commit.
+
+        Args:
+            partition: The values of its partition, in the order of the spec's fields.
+            spec_id: The spec.
+            equality_ids: The ids of the columns by which it deletes; none where it has rows.
+        """
+        self._writer.close()
+        size = self.size_bytes
+        self._out.close()
+        written = sanitize_column_names(self.schema)
+        statistics = data_file_statistics_from_parquet_metadata(
+            parquet_metadata=self._writer.writer.metadata,
+            stats_columns=compute_statistics_plan(written, dict(self.properties)),
+            parquet_column_mapping=parquet_path_to_id_mapping(written),
+        )
+        found = DataFile.from_args(
+            content=EQUALITY_DELETES if equality_ids else DataFileContent.DATA,
+            file_path=self.path,
+            file_format=FileFormat.PARQUET,
+            partition=Record(*partition),
+            file_size_in_bytes=size,
+            sort_order_id=None,
+            equality_ids=list(equality_ids) or None,
+            key_metadata=None,
+            **statistics.to_serialized_dict(),
+        )
+        found.spec_id = spec_id
+        return found
+
+    def abandon(self) -> None:
+        """Close the file, as it will be removed."""
+        for each in (self._writer, self._out):
+            if each is not None:
+                with suppress(OSError, pa.ArrowException):  # the disk may be full
+                    each.close()
+
+
+@dataclass(frozen=True, slots=True)
+class _PlaceOfPartition:
+    """A partition, as locations are made of it."""
+
+    spec: PartitionSpec
+    schema: Schema
+    record: Sequence[Any]
+
+    def to_path(self) -> str:
+        return self.spec.partition_to_path(Record(*self.record), self.schema)
+
+
+def data_path(
+    location: str,
+    properties: Mapping[str, str],
+    schema: Schema,
+    spec: PartitionSpec,
+    record: Sequence[Any],
+    name: str,
+) -> str:
+    """The path of a file of a partition.
+
+    Args:
+        location: The table's.
+        properties: The table's.
+        schema: The table's columns.
+        spec: The table's partitions.
+        record: The values of the partition.
+        name: The file's name.
+    """
+    place: Any = _PlaceOfPartition(spec, schema, record)
+    provider = load_location_provider(location, dict(properties))
+    return provider.new_data_location(name, partition_key=place)
+
+
+# --- snapshots --------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class Change:
+    """What a snapshot changes.
+
+    Attributes:
+        added: New files, of rows or of deletes.
+        removed: The paths of files that are no longer part of the table.
+        properties: What the snapshot says about itself.
+        is_rewrite: Whether the rows stay the same, as in a compaction.
+    """
+
+    added: Sequence[DataFile] = ()
+    removed: frozenset[str] = frozenset()
+    properties: Mapping[str, str] = field(default_factory=dict)
+    is_rewrite: bool = False
+
+    @property
+    def operation(self) -> Operation:
+        """What Iceberg calls it."""
+        if self.is_rewrite:
+            return Operation.REPLACE
+        has_deletes = any(each.content is not DataFileContent.DATA for each in self.added)
+        return Operation.OVERWRITE if has_deletes or self.removed else Operation.APPEND
+
+
+def commit_change(table: Table, base_id: int | None, change: Change) -> int:
+    """Add a snapshot upon another one; return its id.
+
+    It is tried once. Where the catalog did not answer, the table is loaded again, and looked at.
+
+    Args:
+        table: The table; its metadata are those of the base, or newer.
+        base_id: The snapshot it is made upon; None where the table has none yet.
+        change: What it changes.
+
+    Raises:
+        LakeConflictError: The table's newest snapshot is another one; nothing was committed.
+    """
+    made = _SnapshotMaker(table, base_id, change)
+    try:
+        made.check_base()
+        snapshot = made.snapshot()
+        to_snapshot: dict[str, Any] = {
+            "snapshot-id": snapshot.snapshot_id,
+            "ref-name": BRANCH,
+            "type": SnapshotRefType.BRANCH,
+        }
+        updates = (AddSnapshotUpdate(snapshot=snapshot), SetSnapshotRefUpdate(**to_snapshot))
+        head: dict[str, Any] = {"snapshot-id": base_id, "ref": BRANCH}
+        requirements = (
+            AssertTableUUID(uuid=table.metadata.table_uuid),
+            AssertRefSnapshotId(**head),
+        )
+        table.catalog.commit_table(table, requirements, updates)
+    except CommitFailedException as error:
+        made.remove_files()
+        raise conflict(table, str(error)) from error
+    except LakeConflictError:
+        made.remove_files()
+        raise
+    except Exception:
+        # The answer may have been lost: the table says whether the snapshot is there. Where it
+        # cannot be asked either, the files stay, as a snapshot may refer to them.
+        table.refresh()
+        if table.snapshot_by_id(made.snapshot_id) is None:
+            made.remove_files()
+            raise
+    table.refresh()
+    return made.snapshot_id
+
+
+def conflict(table: Table, why: str) -> LakeConflictError:
+    """The error of a commit that met another one."""
+    name = ".".join(table.name())
+    return LakeConflictError(
+        f"The lake of {name} has another snapshot than the one this round began with: {why}.",
+        hint="Nothing was committed. The next round begins with the new snapshot.",
+        table=name,
+    )
+
+
+class _Manifests(ManifestWriterV2):
+    """Writes a manifest of rows or of deletes; pyiceberg knows only the first kind."""
+
+    def __init__(self, kind: ManifestContent, *given: Any) -> None:
+        super().__init__(*given)
+        self._kind = kind
+
+    def content(self) -> ManifestContent:
+        return self._kind
+
+    @property
+    def _meta(self) -> dict[str, str]:
+        kind = "deletes" if self._kind is ManifestContent.DELETES else "data"
+        return {**super()._meta, "content": kind}
+
+    def _with_partition(self, format_version: Any) -> Schema:
+        """The columns of the manifest, with the ids of compared columns as Iceberg wants them.
+
+        pyiceberg 0.12.0 declares them as longs, at which Iceberg's Java reader fails.
+        """
+        columns = super()._with_partition(format_version)
+        return Schema(*(_with_int_ids(each) for each in columns.fields))
+
+    def __exit__(
+        self,
+        exc_type: type[BaseException] | None,
+        exc_value: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
+        if exc_type is None:
+            super().__exit__(exc_type, exc_value, traceback)
+
+
+def _with_int_ids(column: NestedField) -> NestedField:
+    kind: IcebergType = column.field_type
+    if isinstance(kind, StructType):
+        kind = StructType(*(_with_int_ids(each) for each in kind.fields))
+    elif isinstance(kind, ListType) and column.name == "equality_ids":
+        kind = ListType(element_id=kind.element_id, element=IntegerType(), element_required=True)
+    return NestedField(
+        field_id=column.field_id,
+        name=column.name,
+        field_type=kind,
+        required=column.required,
+        doc=column.doc,
+    )
+
+
+class _SnapshotMaker:
+    """Makes one snapshot: its manifests, its list of manifests, its summary."""
+
+    def __init__(self, table: Table, base_id: int | None, change: Change) -> None:
+        self._table, self._base_id, self._change = table, base_id, change
+        self._metadata = table.metadata
+        self.snapshot_id: int = self._metadata.new_snapshot_id()
+        self._commit_id = uuid.uuid4()
+        self._paths: list[str] = []
+        self._removed: list[DataFile] = []
+
+    def check_base(self) -> None:
+        """Refuse a base that is not the table's newest snapshot."""
+        newest = self._table.current_snapshot()
+        found = None if newest is None else newest.snapshot_id
+        if found != self._base_id:
+            raise conflict(self._table, f"it is {found}, and not {self._base_id}")
+
+    def snapshot(self) -> Snapshot:
+        """Write the manifests and their list."""
+        manifests = [*self._added_manifests(), *self._kept_manifests()]
+        path = self._new_path(f"snap-{self.snapshot_id}-0-{self._commit_id}.avro")
+        sequence = self._metadata.next_sequence_number()
+        with write_manifest_list(
+            format_version=FORMAT_VERSION,
+            output_file=self._table.io.new_output(path),
+            snapshot_id=self.snapshot_id,
+            parent_snapshot_id=self._base_id,
+            sequence_number=sequence,
+            avro_compression=_COMPRESSION,
+        ) as writer:
+            writer.add_manifests(manifests)
+        facts: dict[str, Any] = {
+            "snapshot-id": self.snapshot_id,
+            "parent-snapshot-id": self._base_id,
+            "manifest-list": path,
+            "sequence-number": sequence,
+            "summary": self._summary(),
+            "schema-id": self._metadata.current_schema_id,
+        }
+        return Snapshot(**facts)
+
+    def remove_files(self) -> None:
+        """Remove what was written, as no snapshot refers to it."""
+        remove_files(self._table.io, self._paths)
+
+    # --- manifests ----------------------------------------------------------------------------
+
+    def _added_manifests(self) -> Iterator[ManifestFile]:
+        groups: dict[tuple[ManifestContent, int], list[ManifestEntry]] = defaultdict(list)
+        for each in self._change.added:
+            entry = ManifestEntry.from_args(
+                status=ManifestEntryStatus.ADDED,
+                snapshot_id=self.snapshot_id,
+                sequence_number=None,
+                file_sequence_number=None,
+                data_file=each,
+            )
+            groups[_kind_of(each), each.spec_id].append(entry)
+        for (kind, spec_id), entries in groups.items():
+            yield self._written(kind, spec_id, entries)
+
+    def _kept_manifests(self) -> Iterator[ManifestFile]:
+        base = None if self._base_id is None else self._metadata.snapshot_by_id(self._base_id)
+        if base is None:
+            return
+        kept: dict[tuple[ManifestContent, int], list[ManifestFile]] = defaultdict(list)
+        missing = set(self._change.removed)
+        for manifest in base.manifests(self._table.io):
+            if not missing:
+                kept[manifest.content, manifest.partition_spec_id].append(manifest)
+                continue
+            without = self._without_removed(manifest, missing)
+            if without is not None:
+                kept[without.content, without.partition_spec_id].append(without)
+        if missing:
+            raise conflict(self._table, f"{len(missing)} files are no longer part of it")
+        for (kind, spec_id), manifests in kept.items():
+            small = [each for each in manifests if each.manifest_length < MANIFEST_BYTES]
+            if len(small) < MANIFESTS_MAX:
+                yield from manifests
+            else:
+                yield from (each for each in manifests if each.manifest_length >= MANIFEST_BYTES)
+                yield self._written(kind, spec_id, self._entries_of(small))
+
+    def _without_removed(self, manifest: ManifestFile, missing: set[str]) -> ManifestFile | None:
+        """The manifest, or another one that says which of its files were removed."""
+        entries = manifest.fetch_manifest_entry(self._table.io, discard_deleted=True)
+        found = [each for each in entries if each.data_file.file_path in missing]
+        if not found:
+            return manifest
+        missing -= {each.data_file.file_path for each in found}
+        self._removed += [each.data_file for each in found]
+        gone = {each.data_file.file_path for each in found}
+        return self._written(
+            manifest.content,
+            manifest.partition_spec_id,
+            [
+                _with_status(
+                    each,
+                    ManifestEntryStatus.DELETED
+                    if each.data_file.file_path in gone
+                    else ManifestEntryStatus.EXISTING,
+                    self.snapshot_id,
+                )
+                for each in entries
+            ],
+        )
+
+    def _entries_of(self, manifests: Iterable[ManifestFile]) -> Iterator[ManifestEntry]:
+        for manifest in manifests:
+            for each in manifest.fetch_manifest_entry(self._table.io, discard_deleted=False):
+                if each.status is not ManifestEntryStatus.DELETED:
+                    yield _with_status(each, ManifestEntryStatus.EXISTING, self.snapshot_id)
+                elif each.snapshot_id == self.snapshot_id:
+                    yield each
+
+    def _written(
+        self, kind: ManifestContent, spec_id: int, entries: Iterable[ManifestEntry]
+    ) -> ManifestFile:
+        path = self._new_path(f"{self._commit_id}-m{len(self._paths)}.avro")
+        with _Manifests(
+            kind,
+            self._metadata.specs()[spec_id],
+            self._metadata.schema(),
+            self._table.io.new_output(path),
+            self.snapshot_id,
+            _COMPRESSION,
+        ) as writer:
+            for each in entries:
+                writer.add_entry(each)
+        return writer.to_manifest_file()
+
+    def _new_path(self, name: str) -> str:
+        path = self._table.location_provider().new_metadata_location(name)
+        self._paths.append(path)
+        return path
+
+    # --- summary ------------------------------------------------------------------------------
+
+    def _summary(self) -> Summary:
+        schema, specs = self._metadata.schema(), self._metadata.specs()
+        counts = SnapshotSummaryCollector()
+        for each in self._change.added:
+            counts.add_file(each, schema, specs[each.spec_id])
+        for each in self._removed:
+            counts.remove_file(each, schema, specs[each.spec_id])
+        base = None if self._base_id is None else self._metadata.snapshot_by_id(self._base_id)
+        # It refuses REPLACE, whose totals are counted in the same way.
+        counted = update_snapshot_summaries(
+            Summary(Operation.OVERWRITE, **counts.build(), **self._change.properties),
+            None if base is None or base.summary is None else _texts(base.summary),
+        )
+        return Summary(self._change.operation, **_texts(counted))
+
+
+def _texts(summary: Summary) -> dict[str, str]:
+    return dict(summary.additional_properties)
+
+
+def _kind_of(file: DataFile) -> ManifestContent:
+    is_rows = file.content is DataFileContent.DATA
+    return ManifestContent.DATA if is_rows else ManifestContent.DELETES
+
+
+def _with_status(
+    entry: ManifestEntry, status: ManifestEntryStatus, snapshot_id: int
+) -> ManifestEntry:
+    is_deleted = status is ManifestEntryStatus.DELETED
+    return ManifestEntry.from_args(
+        status=status,
+        snapshot_id=snapshot_id if is_deleted else entry.snapshot_id,
+        sequence_number=entry.sequence_number,
+        file_sequence_number=entry.file_sequence_number,
+        data_file=entry.data_file,
+    )
+
+
+def remove_files(io: FileIO, paths: Iterable[str]) -> list[str]:
+    """Remove files; return the paths of those that could not be removed, missing ones aside."""
+    left = []
+    for path in paths:
+        try:
+            io.delete(path)
+        except FileNotFoundError:
+            continue
+        except OSError:
+            left.append(path)
+    return left

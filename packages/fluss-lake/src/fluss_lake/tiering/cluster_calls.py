@@ -1,0 +1,191 @@
+"""What the cluster is asked and told by tiering; each function is one request."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from fluss.admin.admin import admin_of
+from fluss.connection.connection import ClientConnection
+from fluss.errors import FlussError, SnapshotNotFoundError, error_from_code, unusable_answer
+from fluss.model.paths import TableBucket, TablePath
+from fluss.wire import messages
+from fluss.wire.table_paths import write_table_path
+from fluss_lake.tiering.plan_round import BucketEnd, Known
+
+NO_SNAPSHOT_CODE = 53
+
+
+async def known_snapshot(connection: ClientConnection, path: TablePath) -> Known | None:
+    """What the cluster knows of the lake of a table; None for nothing."""
+    try:
+        found = await admin_of(connection).get_latest_lake_snapshot(path)
+    except SnapshotNotFoundError:
+        return None
+    return Known(snapshot_id=found.snapshot_id, ends=found.table_buckets_offset)
+
+
+async def prepare_offsets(
+    connection: ClientConnection,
+    path: TablePath,
+    table_id: int,
+    ends: Mapping[TableBucket, BucketEnd],
+) -> str:
+    """Have the server write a file of offsets; return its path.
+
+    It adds those of the snapshot that it knows. The file has no effect before `tell_snapshot`.
+    """
+    request = messages.PrepareLakeTableSnapshotRequest()
+    table = request.bucket_offsets.add(table_id=table_id, table_path=write_table_path(path))
+    for bucket, end in ends.items():
+        table.bucket_offsets.add(
+            partition_id=bucket.partition_id,
+            bucket_id=bucket.bucket_id,
+            log_end_offset=end.end,
+        )
+    answer = await connection.cluster.ask_coordinator(
+        request, messages.PrepareLakeTableSnapshotResponse
+    )
+    for each in answer.prepare_lake_table_resp:
+        if each.error_code:
+            raise error_from_code(each.error_code, each.error_message, table=str(path))
+        if each.lake_table_offsets_path:
+            return str(each.lake_table_offsets_path)
+    raise unusable_answer("PREPARE_LAKE_TABLE_SNAPSHOT", f"it names no file of offsets of {path}")
+
+
+async def tell_snapshot(
+    connection: ClientConnection,
+    table_id: int,
+    snapshot_id: int,
+    offsets_path: str,
+    ends: Mapping[TableBucket, BucketEnd],
+    *,
+    keep_from: int,
+) -> None:
+    """Tell the cluster of a snapshot, once; where no answer comes, it may know it or not.
+
+    Args:
+        connection: The connection.
+        table_id: The table.
+        snapshot_id: The snapshot.
+        offsets_path: The file of its offsets.
+        ends: The same offsets, by which tablet servers know what they may delete.
+        keep_from: The oldest snapshot whose offsets are kept; -1 for all.
+    """
+    request = messages.CommitLakeTableSnapshotRequest()
+    if ends:
+        told = request.tables_req.add(table_id=table_id, snapshot_id=snapshot_id)
+        for bucket, end in ends.items():
+            told.buckets_req.add(
+                partition_id=bucket.partition_id,
+                bucket_id=bucket.bucket_id,
+                log_end_offset=end.end,
+                max_timestamp=end.max_timestamp_ms,
+            )
+    request.lake_table_snapshot_metadata.add(
+        table_id=table_id,
+        snapshot_id=snapshot_id,
+        tiered_bucket_offsets_file_path=offsets_path,
+        earliest_snapshot_id_to_keep=keep_from,
+    )
+    answer = await connection.cluster.ask_coordinator(
+        request, messages.CommitLakeTableSnapshotResponse, repeatable=False
+    )
+    for each in answer.table_resp:
+        if each.error_code:
+            raise error_from_code(each.error_code, each.error_message, table_id=table_id)
+
+
+# --- heartbeats -------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Assigned:
+    """A table that the coordinator has given to this worker.
+
+    Attributes:
+        table_id: The table.
+        path: Its name.
+        tiering_epoch: Grows each time the table is given to somebody.
+        coordinator_epoch: Grows with each coordinator.
+    """
+
+    table_id: int
+    path: TablePath
+    tiering_epoch: int
+    coordinator_epoch: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Answered:
+    """The answer to a heartbeat.
+
+    Attributes:
+        coordinator_epoch: The coordinator's.
+        assigned: A table for this worker.
+        errors: What it refuses, by table.
+    """
+
+    coordinator_epoch: int
+    assigned: Assigned | None
+    errors: Mapping[int, FlussError]
+
+
+async def send_heartbeat(
+    connection: ClientConnection,
+    *,
+    tiering: Sequence[Assigned] = (),
+    finished: Sequence[Assigned] = (),
+    failed: Sequence[Assigned] = (),
+    again: Sequence[int] = (),
+    wants_table: bool = False,
+) -> Answered:
+    """Tell the coordinator what this worker does, and ask for a table.
+
+    Args:
+        connection: The connection.
+        tiering: The tables it works at.
+        finished: Those it has finished.
+        failed: Those that it gives back.
+        again: The ids of finished ones that have more to copy, and are handed out again at once.
+        wants_table: Whether it asks for a table.
+    """
+    request = messages.LakeTieringHeartbeatRequest(request_table=wants_table)
+    for listed, tables in (
+        (request.tiering_tables, tiering),
+        (request.finished_tables, finished),
+        (request.failed_tables, failed),
+    ):
+        for each in tables:
+            listed.add(
+                table_id=each.table_id,
+                coordinator_epoch=each.coordinator_epoch,
+                tiering_epoch=each.tiering_epoch,
+            )
+    request.force_finished_tables.extend(again)
+    answer = await connection.cluster.ask_coordinator(
+        request, messages.LakeTieringHeartbeatResponse
+    )
+    assigned = None
+    if answer.HasField("tiering_table"):
+        given = answer.tiering_table
+        assigned = Assigned(
+            table_id=given.table_id,
+            path=TablePath(given.table_path.database_name, given.table_path.table_name),
+            tiering_epoch=given.tiering_epoch,
+            coordinator_epoch=answer.coordinator_epoch,
+        )
+    refused = (answer.tiering_table_resp, answer.finished_table_resp, answer.failed_table_resp)
+    return Answered(
+        coordinator_epoch=answer.coordinator_epoch,
+        assigned=assigned,
+        errors={
+            one.table_id: error_from_code(
+                one.error.error_code, one.error.error_message, table_id=one.table_id
+            )
+            for responses in refused
+            for one in responses
+            if one.HasField("error") and one.error.error_code
+        },
+    )

@@ -1,0 +1,139 @@
+"""Writes batches of rows into the files of one bucket, each of about the wanted size."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Final
+
+import pyarrow as pa
+import pyarrow.compute as pc
+from pyiceberg.io import FileIO
+from pyiceberg.manifest import DataFile
+from pyiceberg.schema import Schema
+
+from fluss_lake.file_plan import OFFSET
+from fluss_lake.iceberg_writes import ParquetFile, arrow_schema, remove_files
+from fluss_lake.tiering.lake_target import LakeTarget, properties_of
+
+# Rows are collected until they make a row group worth its statistics.
+GROUP_BYTES: Final = 32 * 1024 * 1024
+GROUP_ROWS: Final = 1_048_576
+
+
+@dataclass(slots=True, kw_only=True, eq=False)
+class FileWriter:
+    """Writes rows, or deletes, of one bucket.
+
+    Args:
+        io: Where files are written.
+        target: The table.
+        record: The values of the partition.
+        name: The beginning of the files' names.
+        file_bytes: When a file is large enough.
+        equality_ids: The ids of the columns by which it deletes; none where it has rows.
+    """
+
+    io: FileIO
+    target: LakeTarget
+    record: tuple[Any, ...]
+    name: str
+    file_bytes: int
+    equality_ids: Sequence[int] = ()
+    rows: int = 0
+    files: list[DataFile] = field(default_factory=list)
+    _open: ParquetFile | None = None
+    _opened: list[str] = field(default_factory=list)
+    _waiting: list[pa.RecordBatch] = field(default_factory=list)
+    _waiting_rows: int = 0
+    _waiting_bytes: int = 0
+
+    @property
+    def schema(self) -> Schema:
+        """The columns that are written."""
+        return self.target.key_schema if self.equality_ids else self.target.schema
+
+    def write(self, batch: pa.RecordBatch) -> None:
+        """Write rows; their columns have the names of the lake's, in any order."""
+        for piece in _cut(batch):
+            self._waiting.append(piece)
+            self._waiting_rows += piece.num_rows
+            self._waiting_bytes += piece.nbytes
+            if self._waiting_bytes >= GROUP_BYTES or self._waiting_rows >= GROUP_ROWS:
+                self._write_group()
+
+    def finish(self) -> list[DataFile]:
+        """End the last file; the files."""
+        self._write_group()
+        self._end_file()
+        return self.files
+
+    def abandon(self) -> None:
+        """Remove all files."""
+        if self._open is not None:
+            self._open.abandon()
+        remove_files(self.io, self._opened)
+
+    def _write_group(self) -> None:
+        if not self._waiting_rows:
+            return
+        rows = pa.Table.from_batches(self._waiting)
+        self._waiting, self._waiting_rows, self._waiting_bytes = [], 0, 0
+        if self._open is None:
+            self._open = self._new_file()
+        self._open.write(lake_rows(rows, arrow_schema(self.schema), self.schema))
+        self.rows += rows.num_rows
+        if self._open.size_bytes >= self.file_bytes:
+            self._end_file()
+
+    def _new_file(self) -> ParquetFile:
+        path = self.target.path(self.record, f"{self.name}-{len(self._opened)}.parquet")
+        self._opened.append(path)
+        return ParquetFile(self.io, path, self.schema, properties_of(self.target), (OFFSET,))
+
+    def _end_file(self) -> None:
+        if self._open is not None:
+            self.files.append(
+                self._open.finish(
+                    partition=self.record,
+                    spec_id=self.target.spec.spec_id,
+                    equality_ids=self.equality_ids,
+                )
+            )
+            self._open = None
+
+
+def lake_rows(rows: pa.Table, wanted: pa.Schema, schema: Schema) -> pa.Table:
+    """Rows with the types that they have in the lake.
+
+    Times finer than a microsecond are cut off there, as Fluss's own job does.
+    """
+    columns = []
+    for place, each in zip(schema.fields, wanted, strict=True):
+        columns.append(lake_column(rows.column(place.name), each.type))
+    return pa.Table.from_arrays(columns, schema=wanted)
+
+
+def lake_column(column: pa.ChunkedArray, kind: pa.DataType) -> pa.ChunkedArray:
+    """A column with the type that it has in the lake."""
+    if column.type.equals(kind):
+        return column
+    if pa.types.is_decimal(column.type) or not _loses_digits(column.type):
+        return column.cast(kind)
+    return pc.cast(column, options=pc.CastOptions(kind, allow_time_truncate=True))
+
+
+def _loses_digits(kind: pa.DataType) -> bool:
+    if pa.types.is_temporal(kind):
+        return True
+    return any(_loses_digits(kind.field(each).type) for each in range(kind.num_fields))
+
+
+def _cut(batch: pa.RecordBatch) -> Iterator[pa.RecordBatch]:
+    """Pieces that are no larger than a row group."""
+    if batch.num_rows == 0:
+        return
+    pieces = max(1, -(-batch.nbytes // GROUP_BYTES), -(-batch.num_rows // GROUP_ROWS))
+    size = -(-batch.num_rows // pieces)
+    for start in range(0, batch.num_rows, size):
+        yield batch.slice(start, size)

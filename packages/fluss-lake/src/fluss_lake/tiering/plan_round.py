@@ -1,0 +1,336 @@
+"""Decides what a round of tiering does: what it recovers, what it reads, and what it may commit.
+
+A round begins at the snapshot that the cluster knows, with the offsets that the cluster has for it.
+It reads each bucket from there to the end of its log, or to a bound. The snapshot it makes is told
+to the cluster only if it is there and no offset goes backwards, because the server checks neither.
+
+Where the lake has a newer snapshot of a tiering service than the cluster knows, a service ended
+between its two commits: that snapshot is told to the cluster first. Snapshots of anybody else, such
+as compactions, do not count.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Final
+
+from fluss.errors import OffsetOutOfRangeError
+from fluss.model.extent import Extent
+from fluss.model.paths import TableBucket
+from fluss_lake.lake_errors import LakeMismatchError
+
+# What Fluss's own services write, and look for.
+COMMIT_USER_KEY: Final = "commit-user"
+COMMIT_USER: Final = "__fluss_lake_tiering"
+OFFSETS_KEY: Final = "fluss-offsets"
+# What is written beside them: who, of which table, and the offsets themselves.
+WORKER_KEY: Final = "fluss-tiering.worker"
+TABLE_ID_KEY: Final = "fluss-tiering.table-id"
+ENDS_KEY: Final = "fluss-tiering.ends"
+
+KEEP_ALL: Final = -1
+# With more buckets, the offsets are in the server's file alone: the catalog keeps what snapshots
+# say of themselves for as long as it keeps them.
+LISTED_BUCKETS_MAX: Final = 512
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LakeCommit:
+    """One snapshot of the lake's table.
+
+    Attributes:
+        snapshot_id: Its id.
+        sequence: Its place in the order of commits.
+        properties: What it says about itself.
+    """
+
+    snapshot_id: int
+    sequence: int
+    properties: Mapping[str, str] = field(default_factory=dict)
+
+    @property
+    def is_tiered(self) -> bool:
+        """Whether a tiering service made it."""
+        return self.properties.get(COMMIT_USER_KEY) == COMMIT_USER
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Known:
+    """What the cluster knows of the lake.
+
+    Attributes:
+        snapshot_id: The newest snapshot.
+        ends: One past the last offset that it has, by bucket.
+    """
+
+    snapshot_id: int
+    ends: Mapping[TableBucket, int]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class BucketEnd:
+    """Up to where a bucket has been copied.
+
+    Attributes:
+        end: One past the last offset.
+        max_timestamp_ms: When the last row was committed, where that is known.
+    """
+
+    end: int
+    max_timestamp_ms: int | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PlannedRange:
+    """What a round reads of one bucket.
+
+    Attributes:
+        bucket: The bucket.
+        start: The first offset.
+        stop: One past the last; where it equals `start`, there is nothing to read.
+        is_state: Whether the state at `stop` is read, because changes before `start` are gone.
+        is_cut: Whether the log goes on after `stop`.
+    """
+
+    bucket: TableBucket
+    start: int
+    stop: int
+    is_state: bool = False
+    is_cut: bool = False
+
+
+def missing_commit(
+    table: str, table_id: int, known: Known | None, commits: Sequence[LakeCommit]
+) -> LakeCommit | None:
+    """The newest snapshot of a tiering service, where the cluster does not know it.
+
+    Args:
+        table: The table's name, for errors.
+        table_id: Its id.
+        known: What the cluster knows; None for nothing.
+        commits: The snapshots of the table's branch, the newest first.
+
+    Raises:
+        LakeMismatchError: The lake does not have the snapshot that the cluster knows, or has
+            snapshots of another table, or of no tiering service.
+    """
+    newest = next((each for each in commits if each.is_tiered), None)
+    if newest is not None:
+        _check_table_id(table, table_id, newest)
+    if known is None:
+        if newest is None and commits:
+            raise _not_ours(table, commits[0])
+        return newest
+    same = next((each for each in commits if each.snapshot_id == known.snapshot_id), None)
+    if same is None:
+        raise LakeMismatchError(
+            f"The lake of {table} does not have the snapshot {known.snapshot_id} any more, which the "
+            "cluster knows.",
+            hint="Was it rolled back, or were its snapshots expired by hand? Where its newest "
+            "snapshot is the right one, the cluster has to be told; nothing was committed.",
+            table=table,
+            snapshot_id=known.snapshot_id,
+        )
+    if newest is None or newest.sequence <= same.sequence:
+        return None
+    return newest
+
+
+def _check_table_id(table: str, table_id: int, commit: LakeCommit) -> None:
+    found = commit.properties.get(TABLE_ID_KEY)
+    if found is not None and found != str(table_id):
+        raise LakeMismatchError(
+            f"The lake's table of {table} has the rows of another table: that one had the id "
+            f"{found}, and this one has {table_id}.",
+            hint="It was dropped and made again. Drop the table of the lake, too, or give the new "
+            "one another name.",
+            table=table,
+        )
+
+
+def _not_ours(table: str, commit: LakeCommit) -> LakeMismatchError:
+    return LakeMismatchError(
+        f"The lake's table of {table} has a snapshot that no tiering service made "
+        f"({commit.snapshot_id}), and the cluster knows of none.",
+        hint="Another program has written to it. Drop it there, or give the table of Fluss another "
+        "name.",
+        table=table,
+    )
+
+
+def plan_range(
+    bucket: TableBucket,
+    extent: Extent,
+    copied: int | None,
+    *,
+    has_primary_key: bool,
+    rows_max: int,
+    skips_lost: bool = False,
+) -> PlannedRange:
+    """Decide what a round reads of a bucket.
+
+    Args:
+        bucket: The bucket.
+        extent: Where its log begins and ends.
+        copied: One past the last offset that the lake has; None where it has none.
+        has_primary_key: Whether the log has changes by key.
+        rows_max: How many offsets one round takes of a bucket.
+        skips_lost: Whether rows that are gone from the log, and were never copied, are passed over.
+
+    Raises:
+        OffsetOutOfRangeError: The log ends before what was copied, or has lost rows since.
+    """
+    start = extent.earliest if copied is None else copied
+    if extent.end < start:
+        raise _shrunk(bucket, extent, start)
+    if has_primary_key and extent.earliest > (copied or 0) and extent.end > start:
+        # Not all changes since then are there: the state of all keys replaces them.
+        return PlannedRange(bucket=bucket, start=extent.end, stop=extent.end, is_state=True)
+    if start < extent.earliest:
+        if not skips_lost and not has_primary_key:
+            raise _lost(bucket, extent, start)
+        start = extent.earliest
+    stop = min(extent.end, start + rows_max)
+    return PlannedRange(bucket=bucket, start=start, stop=stop, is_cut=stop < extent.end)
+
+
+def _shrunk(bucket: TableBucket, extent: Extent, copied: int) -> OffsetOutOfRangeError:
+    return OffsetOutOfRangeError(
+        f"The log of bucket {bucket.bucket_id} ends at offset {extent.end}, and its lake has rows up "
+        f"to offset {copied}.",
+        hint="Has the cluster lost rows, or does it come up? Offsets never go backwards in a lake.",
+        bucket=bucket.bucket_id,
+        partition_id=bucket.partition_id,
+        offset=copied,
+    )
+
+
+def _lost(bucket: TableBucket, extent: Extent, copied: int) -> OffsetOutOfRangeError:
+    return OffsetOutOfRangeError(
+        f"The log of bucket {bucket.bucket_id} begins at offset {extent.earliest}, and its lake has "
+        f"rows up to offset {copied}: {extent.earliest - copied} rows between them are gone.",
+        hint="They were deleted before they were copied, as when table.datalake.enabled was off for "
+        "a while. on_lost='skip' (--on-lost skip) continues after them.",
+        bucket=bucket.bucket_id,
+        partition_id=bucket.partition_id,
+        offset=copied,
+    )
+
+
+def commit_properties(
+    table_id: int, worker: str, path: str, ends: Mapping[TableBucket, BucketEnd]
+) -> dict[str, str]:
+    """What a snapshot says about itself.
+
+    Args:
+        table_id: The table.
+        worker: Who makes it.
+        path: The file of offsets that the server has written.
+        ends: The offsets, of all buckets.
+    """
+    listed = [
+        [each.partition_id, each.bucket_id, end.end, end.max_timestamp_ms]
+        for each, end in sorted(ends.items())
+    ]
+    properties = {
+        COMMIT_USER_KEY: COMMIT_USER,
+        OFFSETS_KEY: path,
+        WORKER_KEY: worker,
+        TABLE_ID_KEY: str(table_id),
+    }
+    if len(listed) <= LISTED_BUCKETS_MAX:
+        properties[ENDS_KEY] = json.dumps(listed, separators=(",", ":"))
+    return properties
+
+
+def ends_of(table_id: int, commit: LakeCommit) -> dict[TableBucket, BucketEnd] | None:
+    """The offsets that a snapshot names; None where it names none, as those of Flink's job."""
+    text = commit.properties.get(ENDS_KEY)
+    if text is None:
+        return None
+    return {
+        TableBucket.with_partition(table_id, partition_id, bucket_id): BucketEnd(
+            end=end, max_timestamp_ms=time_ms
+        )
+        for partition_id, bucket_id, end, time_ms in json.loads(text)
+    }
+
+
+def offsets_path_of(table: str, commit: LakeCommit) -> str:
+    """The file of offsets of a snapshot.
+
+    Raises:
+        LakeMismatchError: It names none.
+    """
+    path = commit.properties.get(OFFSETS_KEY)
+    if not path:
+        raise LakeMismatchError(
+            f"The snapshot {commit.snapshot_id} of the lake of {table} is one of a tiering service, "
+            "and does not say which offsets it has.",
+            hint="Roll the lake's table back to the snapshot before it.",
+            table=table,
+            snapshot_id=commit.snapshot_id,
+        )
+    return path
+
+
+def merged_ends(
+    known: Known | None, written: Mapping[TableBucket, BucketEnd]
+) -> dict[TableBucket, BucketEnd]:
+    """The offsets of all buckets after a round."""
+    before = {} if known is None else known.ends
+    return {bucket: BucketEnd(end=end) for bucket, end in before.items()} | dict(written)
+
+
+def check_ends(table: str, known: Known | None, ends: Mapping[TableBucket, BucketEnd]) -> None:
+    """Refuse to tell the cluster offsets that go backwards, or that leave out a bucket.
+
+    Raises:
+        LakeMismatchError: They do.
+    """
+    for bucket, end in ({} if known is None else known.ends).items():
+        found = ends.get(bucket)
+        if found is None or found.end < end:
+            raise LakeMismatchError(
+                f"The offsets of {table} would go backwards: bucket {bucket.bucket_id} is copied up "
+                f"to offset {end}, and the new snapshot has it up to "
+                f"{'none' if found is None else found.end}.",
+                hint="Has somebody else copied the table meanwhile? Nothing was told to the cluster.",
+                table=table,
+                bucket=bucket.bucket_id,
+                partition_id=bucket.partition_id,
+            )
+
+
+def kept_from(known: Known | None) -> int:
+    """The oldest snapshot whose offsets the server keeps: the one before, for readers of it."""
+    return KEEP_ALL if known is None else known.snapshot_id
+
+
+def is_known(table: str, before: Known | None, now: Known | None, snapshot_id: int) -> bool:
+    """Whether the cluster has been told of a snapshot; if not, it may be told now.
+
+    Args:
+        table: The table's name, for errors.
+        before: What the cluster knew when the round began.
+        now: What it knows now.
+        snapshot_id: The snapshot.
+
+    Raises:
+        LakeMismatchError: It knows another snapshot than before: somebody else has gone on.
+    """
+    if now is not None and now.snapshot_id == snapshot_id:
+        return True
+    if (None if now is None else now.snapshot_id) == (
+        None if before is None else before.snapshot_id
+    ):
+        return False
+    raise LakeMismatchError(
+        f"The cluster knows another snapshot of {table} than when the round began: "
+        f"{'none' if now is None else now.snapshot_id}. Somebody else copies the table.",
+        hint=f"The snapshot {snapshot_id} is in the lake; the cluster was not told of it by this round.",
+        table=table,
+        snapshot_id=snapshot_id,
+    )

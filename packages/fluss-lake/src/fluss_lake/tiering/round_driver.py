@@ -1,0 +1,478 @@
+"""Drives one round of one table: begins it, has its tasks carried out, commits it or takes it back.
+
+Whoever drives uses three functions. `begin_round` looks at the cluster and the lake, mends what an
+earlier round has left halfway, and plans the tasks. They are carried out anywhere, in any order
+(`range_task` is the seam). `commit_round` makes one snapshot of all that was written, upon the
+snapshot the round began with and upon no other, and tells the cluster. `abort_round` removes files.
+
+    round_ = begin_round(table, options)
+    written = [write_range(task, table, io) for task in round_.tasks]
+    committed = commit_round(round_, written)
+
+All of it blocks; no step waits longer than its requests.
+"""
+
+from __future__ import annotations
+
+import uuid
+from collections.abc import Coroutine, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Final, TypeVar
+
+from pyiceberg.table import Table
+
+from fluss.admin.admin import admin_of
+from fluss.connection.connection import TableHandle
+from fluss.errors import FlussError, TableNotFoundError, UnsupportedOperationError
+from fluss.log.extents import fetch_extents
+from fluss.model.paths import PhysicalTablePath, TableBucket
+from fluss.model.tables.table_options import DataLakeFormat
+from fluss.net.leader_requests import Places
+from fluss.state.state_planner import StatePlan, plan_states
+from fluss_lake.catalogs import open_table
+from fluss_lake.iceberg_writes import Change, commit_change, remove_files
+from fluss_lake.lake_errors import LakeConflictError, LakeMismatchError
+from fluss_lake.tiering.cluster_calls import known_snapshot, prepare_offsets, tell_snapshot
+from fluss_lake.tiering.lake_table import commits_of, newest_id, present_parts
+from fluss_lake.tiering.lake_target import LakeTarget
+from fluss_lake.tiering.plan_round import (
+    KEEP_ALL,
+    BucketEnd,
+    Known,
+    LakeCommit,
+    PlannedRange,
+    check_ends,
+    commit_properties,
+    ends_of,
+    is_known,
+    kept_from,
+    merged_ends,
+    missing_commit,
+    offsets_path_of,
+    plan_range,
+)
+from fluss_lake.tiering.range_task import (
+    FILE_BYTES,
+    MEMORY_BYTES,
+    RangeTask,
+    WriteMode,
+    WrittenRange,
+)
+
+T = TypeVar("T")
+
+WRITE_MODE_PROPERTY: Final = "tiering.write-mode"
+ROWS_MAX: Final = 8_000_000
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RoundOptions:
+    """How rounds are made.
+
+    Attributes:
+        worker: Who makes them; snapshots name it.
+        write_mode: How rows of primary-key tables are replaced; None for what the table says in
+            its property `tiering.write-mode`, and else deletes by key.
+        rows_max: How many offsets of a bucket one round takes.
+        skips_lost: Whether rows that were deleted before they were copied are passed over.
+        file_bytes: When a file is large enough.
+        memory_bytes: How much memory the changes of one task may take.
+        settings: What is added to the lake's settings; it may have secrets.
+    """
+
+    worker: str = "fluss-lake"
+    write_mode: WriteMode | None = None
+    rows_max: int = ROWS_MAX
+    skips_lost: bool = False
+    file_bytes: int = FILE_BYTES
+    memory_bytes: int = MEMORY_BYTES
+    settings: Mapping[str, str] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class Round:
+    """A round of a table that has begun.
+
+    Attributes:
+        table: The table.
+        lake: Its table in the lake, as it was.
+        base_id: The lake's newest snapshot; None for none.
+        known: What the cluster knows of the lake.
+        tasks: What is to be written; any process may carry each out.
+        ends: The ends of buckets of which nothing is to be read.
+        is_cut: Whether a bound left rows for another round.
+        recovered_id: The snapshot that an earlier round had not told the cluster, if any.
+        options: How it is made.
+    """
+
+    table: TableHandle
+    lake: Table
+    base_id: int | None
+    known: Known | None
+    tasks: tuple[RangeTask, ...]
+    ends: Mapping[TableBucket, BucketEnd]
+    is_cut: bool
+    recovered_id: int | None
+    options: RoundOptions
+
+    @property
+    def has_work(self) -> bool:
+        """Whether there is anything to commit."""
+        return bool(self.tasks or self.ends)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Committed:
+    """What a round has committed.
+
+    Attributes:
+        snapshot_id: The snapshot; None where there was nothing to copy.
+        changes: How many changes were read.
+        rows: How many rows were written.
+        deletes: How many keys were deleted.
+        files: How many files were written.
+        size_bytes: Their size.
+    """
+
+    snapshot_id: int | None = None
+    changes: int = 0
+    rows: int = 0
+    deletes: int = 0
+    files: int = 0
+    size_bytes: int = 0
+
+
+# --- beginning --------------------------------------------------------------------------------
+
+
+def begin_round(table: TableHandle, options: RoundOptions, *, now_ms: int) -> Round:
+    """Plan a round of a table.
+
+    Args:
+        table: The table, as it is now.
+        options: How it is made.
+        now_ms: The time.
+
+    Raises:
+        UnsupportedOperationError: The table has no lake, or one that is not written here.
+        LakeMismatchError: The lake's table is not the one that Fluss made.
+        OffsetOutOfRangeError: Rows are gone that were not copied.
+        FlussError: The cluster, the catalog or the lake cannot be reached.
+    """
+    _check_has_lake(table)
+    return _Beginning(table, options, now_ms).round()
+
+
+def _check_has_lake(table: TableHandle) -> None:
+    options, path = table.info.options, table.info.table_path
+    if not options.datalake_enabled:
+        raise UnsupportedOperationError(
+            f"{path} is not copied into a lake.",
+            hint="set table.datalake.enabled = true",
+            table=str(path),
+        )
+    if options.datalake_format is not DataLakeFormat.ICEBERG:
+        raise UnsupportedOperationError(
+            f"The lake of {path} has the format {options.datalake_format}, and only Iceberg is "
+            "written.",
+            hint="Fluss's own job in Flink writes the others.",
+            table=str(path),
+        )
+
+
+class _Beginning:
+    """Begins one round."""
+
+    def __init__(self, table: TableHandle, options: RoundOptions, now_ms: int) -> None:
+        self._table, self._options, self._now_ms = table, options, now_ms
+        self._info, self._connection = table.info, table.connection
+        self._name = str(table.info.table_path)
+        self._round_id = uuid.uuid4().hex[:16]
+
+    def round(self) -> Round:
+        lake = open_table(self._info, self._options.settings)
+        target = LakeTarget.of(lake, self._info)
+        known, recovered = self._known(lake)
+        places = self._run(self._places())
+        extents = self._run(fetch_extents(self._connection.cluster, places))
+        copied = {} if known is None else known.ends
+        ranges = [
+            plan_range(
+                bucket,
+                extents[bucket],
+                copied.get(bucket),
+                has_primary_key=self._info.has_primary_key(),
+                rows_max=self._options.rows_max,
+                skips_lost=self._options.skips_lost,
+            )
+            for bucket in sorted(places)
+        ]
+        return Round(
+            table=self._table,
+            lake=lake,
+            base_id=newest_id(lake),
+            known=known,
+            tasks=tuple(self._tasks(lake, target, places, ranges)),
+            ends={
+                each.bucket: BucketEnd(end=each.stop)
+                for each in ranges
+                if each.start == each.stop
+                and not each.is_state
+                and copied.get(each.bucket, 0) < each.stop
+            },
+            is_cut=any(each.is_cut for each in ranges),
+            recovered_id=None if recovered is None else recovered.snapshot_id,
+            options=self._options,
+        )
+
+    def _run(self, work: Coroutine[Any, Any, T]) -> T:
+        return self._connection.engine.run(work)
+
+    # --- what is there ------------------------------------------------------------------------
+
+    def _known(self, lake: Table) -> tuple[Known | None, LakeCommit | None]:
+        """What the cluster knows, after it was told what an earlier round had not told it."""
+        path, table_id = self._info.table_path, self._info.table_id
+        known = self._run(known_snapshot(self._connection, path))
+        missing = missing_commit(self._name, table_id, known, commits_of(lake))
+        if missing is None:
+            return known, None
+        ends = ends_of(table_id, missing)
+        if ends is None:
+            offsets_path, ends = offsets_path_of(self._name, missing), {}
+        else:
+            check_ends(self._name, known, ends)
+            # A new file: the one that the snapshot names may have been removed meanwhile.
+            offsets_path = self._run(prepare_offsets(self._connection, path, table_id, ends))
+        _tell(self._table, known, missing.snapshot_id, offsets_path, ends, keep_from=KEEP_ALL)
+        return self._run(known_snapshot(self._connection, path)), missing
+
+    async def _places(self) -> Places:
+        info = self._info
+        if not info.is_partitioned():
+            path = PhysicalTablePath(info.table_path)
+            return {TableBucket(info.table_id, each): path for each in range(info.num_buckets)}
+        places: dict[TableBucket, PhysicalTablePath] = {}
+        for each in await admin_of(self._connection).list_partition_infos(info.table_path):
+            path = PhysicalTablePath(info.table_path, each.partition_name)
+            for bucket in range(info.bucket_count_of(each)):
+                made = TableBucket.with_partition(info.table_id, each.partition_id, bucket)
+                places[made] = path
+        return places
+
+    # --- what is to be done -------------------------------------------------------------------
+
+    def _tasks(
+        self, lake: Table, target: LakeTarget, places: Places, ranges: Sequence[PlannedRange]
+    ) -> Iterable[RangeTask]:
+        mode = write_mode_of(self._table, self._options)
+        wanted = [each for each in ranges if each.is_state or each.start < each.stop]
+        pins = {each.bucket: each.stop for each in wanted if each.is_state}
+        states: Mapping[TableBucket, StatePlan] = {}
+        if pins:
+            of_states = {each: places[each] for each in pins}
+            states = self._run(plan_states(self._table, of_states, pins))
+        replaces = bool(pins) or (mode is WriteMode.COPY_ON_WRITE and bool(wanted))
+        present = present_parts(lake, self._info) if replaces else {}
+        for each in wanted:
+            name = places[each.bucket].partition_name
+            is_replaced = each.is_state or mode is WriteMode.COPY_ON_WRITE
+            yield RangeTask(
+                table_path=self._info.table_path,
+                table_id=self._info.table_id,
+                bucket=each.bucket,
+                partition_name=name,
+                start=each.start,
+                stop=each.stop,
+                round_id=self._round_id,
+                target=target,
+                mode=mode,
+                state=states.get(each.bucket),
+                present=present.get((name, each.bucket.bucket_id)) if is_replaced else None,
+                at_ms=self._now_ms,
+                file_bytes=self._options.file_bytes,
+                memory_bytes=self._options.memory_bytes,
+            )
+
+
+def write_mode_of(table: TableHandle, options: RoundOptions) -> WriteMode:
+    """How the rows of a table are replaced.
+
+    Raises:
+        UnsupportedOperationError: The table's property names another way.
+    """
+    if not table.info.has_primary_key():
+        return WriteMode.EQUALITY_DELETES
+    if options.write_mode is not None:
+        return options.write_mode
+    text = table.info.custom_properties.get(WRITE_MODE_PROPERTY, WriteMode.EQUALITY_DELETES)
+    try:
+        return WriteMode(text)
+    except ValueError as error:
+        raise UnsupportedOperationError(
+            f"{table.info.table_path} has the property {WRITE_MODE_PROPERTY} = {text!r}.",
+            hint=f"it may be {' or '.join(WriteMode)}",
+            table=str(table.info.table_path),
+        ) from error
+
+
+# --- the end ----------------------------------------------------------------------------------
+
+
+def commit_round(round_: Round, written: Sequence[WrittenRange]) -> Committed:
+    """Commit what was written to the lake, and tell the cluster.
+
+    Args:
+        round_: The round.
+        written: What its tasks have written, in any order: all of them.
+
+    Raises:
+        LakeConflictError: Somebody else has committed meanwhile; the files are removed.
+        LakeMismatchError: The offsets would go backwards.
+        TableNotFoundError: The table was made again meanwhile; the files are removed.
+        FlussError: The lake or the cluster cannot be reached. Where the lake has the snapshot
+            already, the next round tells the cluster.
+    """
+    if not round_.has_work:
+        return Committed()
+    try:
+        ends = _ends(round_, written)
+        _check_is_same(round_)
+        snapshot_id, path = _commit_to_lake(round_, written, ends)
+    except FlussError:
+        abort_round(round_, written)
+        raise
+    keep = kept_from(round_.known)
+    _tell(round_.table, round_.known, snapshot_id, path, ends, keep_from=keep)
+    return Committed(
+        snapshot_id=snapshot_id,
+        changes=sum(each.changes for each in written),
+        rows=sum(each.rows for each in written),
+        deletes=sum(each.deletes for each in written),
+        files=sum(len(each.files) for each in written),
+        size_bytes=sum(each.size_bytes for each in written),
+    )
+
+
+def abort_round(round_: Round, written: Iterable[WrittenRange]) -> None:
+    """Remove the files of tasks that will not be committed."""
+    paths = [path for each in written for path in each.paths]
+    remove_files(round_.lake.io, paths)
+
+
+def _ends(round_: Round, written: Sequence[WrittenRange]) -> dict[TableBucket, BucketEnd]:
+    done = {each.bucket for each in written}
+    missing = [each for each in round_.tasks if each.bucket not in done]
+    if missing or len(written) != len(round_.tasks):
+        raise LakeMismatchError(
+            f"{len(missing)} of {len(round_.tasks)} tasks of the round of "
+            f"{round_.table.info.table_path} are not done.",
+            hint="A round is committed as a whole.",
+            table=str(round_.table.info.table_path),
+        )
+    now = {
+        each.bucket: BucketEnd(end=each.end, max_timestamp_ms=each.max_timestamp_ms)
+        for each in written
+    }
+    ends = merged_ends(round_.known, {**round_.ends, **now})
+    check_ends(str(round_.table.info.table_path), round_.known, ends)
+    return ends
+
+
+def _check_is_same(round_: Round) -> None:
+    """Refuse to commit rows of a table that was made again since the round began."""
+    connection, path = round_.table.connection, round_.table.info.table_path
+    found = connection.engine.run(connection.table(path))
+    if found.info.table_id != round_.table.info.table_id:
+        raise TableNotFoundError(
+            f"The table {path} was dropped and made again during the round.",
+            hint="Nothing was committed. The next round copies the new one.",
+            table=str(path),
+        )
+
+
+def _commit_to_lake(
+    round_: Round, written: Sequence[WrittenRange], ends: Mapping[TableBucket, BucketEnd]
+) -> tuple[int, str]:
+    connection, info = round_.table.connection, round_.table.info
+    path = connection.engine.run(prepare_offsets(connection, info.table_path, info.table_id, ends))
+    change = Change(
+        added=[file for each in written for file in each.files],
+        removed=frozenset(path for each in written for path in each.removed),
+        properties=commit_properties(info.table_id, round_.options.worker, path, ends),
+    )
+    base_id = round_.base_id
+    try:
+        return commit_change(round_.lake, base_id, change), path
+    except LakeConflictError:
+        # A compaction of somebody else is no reason to read and write all of it again.
+        base_id = _base_after_conflict(round_, change)
+    return commit_change(round_.lake, base_id, change), path
+
+
+def _base_after_conflict(round_: Round, change: Change) -> int | None:
+    """The snapshot to commit upon, where nobody but a compaction came between.
+
+    Raises:
+        LakeConflictError: A tiering service did, or files that are written again are gone.
+    """
+    before = round_.base_id
+    round_.lake.refresh()
+    since = []
+    for each in commits_of(round_.lake):
+        if each.snapshot_id == before:
+            break
+        since.append(each)
+    else:
+        if before is not None:
+            raise _conflict(round_, "its branch was rolled back")
+    if change.removed:
+        raise _conflict(round_, "files that were to be replaced may be gone")
+    if any(each.is_tiered for each in since):
+        raise _conflict(round_, "another tiering service has committed")
+    return newest_id(round_.lake)
+
+
+def _conflict(round_: Round, why: str) -> LakeConflictError:
+    name = str(round_.table.info.table_path)
+    return LakeConflictError(
+        f"The lake of {name} was changed by somebody else during the round: {why}.",
+        hint="Nothing was committed. The next round begins with what is there now.",
+        table=name,
+    )
+
+
+def _tell(
+    table: TableHandle,
+    before: Known | None,
+    snapshot_id: int,
+    offsets_path: str,
+    ends: Mapping[TableBucket, BucketEnd],
+    *,
+    keep_from: int,
+) -> None:
+    """Tell the cluster of a snapshot, after a look at what it knows now.
+
+    The server accepts anything, twice as well; where no answer comes, it is asked again.
+    """
+    connection, info = table.connection, table.info
+    name = str(info.table_path)
+
+    def is_told() -> bool:
+        now = connection.engine.run(known_snapshot(connection, info.table_path))
+        return is_known(name, before, now, snapshot_id)
+
+    def tell(keep: int) -> None:
+        told = tell_snapshot(
+            connection, info.table_id, snapshot_id, offsets_path, ends, keep_from=keep
+        )
+        connection.engine.run(told)
+
+    if is_told():
+        return
+    try:
+        tell(keep_from)
+    except FlussError:
+        if not is_told():
+            # Should the first one arrive after all, this one does not remove its file of offsets.
+            tell(KEEP_ALL)

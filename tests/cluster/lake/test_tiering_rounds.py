@@ -1,0 +1,167 @@
+"""A round copies a table into its lake: what was written is there, each row once."""
+
+from __future__ import annotations
+
+import datetime as dt
+import decimal
+import random
+
+import pyarrow as pa
+import pytest
+
+from tests.cluster.lake.conftest import LAKE
+from tests.support.lake.rounds import one_round
+
+PLACE = [(name, "ascending") for name in ("_partition", "_bucket", "_log_offset")]
+
+
+def numbered(start, count):
+    ids = range(start, start + count)
+    return pa.table({"id": list(ids), "day": [f"d{each % 3}" for each in ids], "n": [0] * count})
+
+
+def in_order(rows):
+    return rows.sort_by(PLACE)
+
+
+def assert_copied(table):
+    """The lake has all of the log; a scan of both, and of the lake alone, gives the log."""
+    expected = in_order(table.scan(with_metadata=True, lake="off").to_arrow())
+    assert in_order(table.scan(with_metadata=True, lake="only").to_arrow()) == expected
+    assert in_order(table.scan(with_metadata=True).to_arrow()) == expected
+
+
+@pytest.mark.parametrize("partitioned", [False, True], ids=["plain", "partitioned"])
+@pytest.mark.parametrize("keyed", [False, True], ids=["round robin", "bucket key"])
+def test_rounds_of_a_log(session, partitioned, keyed):
+    name = f"log_{'p' if partitioned else ''}{'k' if keyed else ''}"
+    session.create_table(
+        name,
+        {"id": "BIGINT", "day": "STRING", "n": "BIGINT"},
+        buckets=2,
+        properties=LAKE,
+        **({"partition_by": ["day"]} if partitioned else {}),
+        **({"bucket_key": ["id"]} if keyed else {}),
+    )
+    table = session.table(name)
+    assert one_round(table).snapshot_id is None
+    for start in (0, 500, 1_000):
+        table.append(numbered(start, 500))
+        done = one_round(table)
+        assert (done.changes, done.rows, done.deletes) == (500, 500, 0)
+        assert_copied(table)
+    assert one_round(table).snapshot_id is None
+    table.append(numbered(1_500, 10))
+    assert table.count() == 1_510
+    assert table.scan(lake="only").count() == 1_500
+
+
+def state_of(table, **options):
+    rows = table.scan(with_metadata=["_bucket", "_partition"], **options).to_arrow()
+    return rows.sort_by([(each, "ascending") for each in ("_partition", "_bucket", "id")])
+
+
+def change(table, rng, count):
+    keys = [rng.randrange(200) for _ in range(count)]
+    days = [f"d{rng.randrange(3)}" for _ in keys]
+    table.upsert(pa.table({"id": keys, "day": days, "n": [rng.randrange(99) for _ in keys]}))
+    gone = [{"id": rng.randrange(200), "day": f"d{rng.randrange(3)}"} for _ in range(count // 4)]
+    table.delete([each if "day" in table.primary_key else (each["id"],) for each in gone])
+
+
+@pytest.mark.parametrize("mode", ["equality-deletes", "copy-on-write"])
+@pytest.mark.parametrize("partitioned", [False, True], ids=["plain", "partitioned"])
+def test_rounds_of_a_state(session, iceberg, mode, partitioned):
+    name = f"keys_{'p' if partitioned else 'n'}_{mode[:4]}"
+    session.create_table(
+        name,
+        {"id": "BIGINT", "day": "STRING", "n": "BIGINT"},
+        primary_key=["id", "day"] if partitioned else ["id"],
+        buckets=2,
+        properties=LAKE,
+        **({"partition_by": ["day"]} if partitioned else {}),
+    )
+    session.alter_table(name, set_properties={"tiering.write-mode": mode})
+    table, rng = session.table(name), random.Random(3)
+    for _ in range(4):
+        change(table, rng, 150)
+        assert one_round(table).snapshot_id is not None
+        expected = state_of(table, lake="off")
+        assert state_of(table, lake="only") == expected
+        assert state_of(table) == expected
+        if mode == "copy-on-write":
+            assert iceberg(table).scan().to_arrow().num_rows == expected.num_rows
+    change(table, rng, 50)
+    assert state_of(table) == state_of(table, lake="off")
+
+
+TYPES = {
+    "tiny": "TINYINT",
+    "small": "SMALLINT",
+    "number": "INT",
+    "single": "FLOAT",
+    "double": "DOUBLE",
+    "truth": "BOOLEAN",
+    "text": "STRING",
+    "fixed": "CHAR(2)",
+    "exact": "DECIMAL(10,2)",
+    "wide": "DECIMAL(38,4)",
+    "bytes": "BYTES",
+    "two": "BINARY(2)",
+    "day": "DATE",
+    "clock": "TIME(3)",
+    "at_s": "TIMESTAMP(0)",
+    "at_ms": "TIMESTAMP(3)",
+    "at_us": "TIMESTAMP(6)",
+    "zoned": "TIMESTAMP_LTZ(6)",
+    "list": "ARRAY<TINYINT>",
+    "map": "MAP<STRING,SMALLINT>",
+    "pair": "ROW<x TINYINT, y ARRAY<ROW<z TIMESTAMP(3)>>>",
+}
+
+
+def full_row(number):
+    if number % 7 == 0:
+        return {"id": number}
+    at = dt.datetime(1969, 12, 31, 23, 59, 59) + dt.timedelta(microseconds=number * 333_333)  # noqa: DTZ001
+    return {
+        "id": number,
+        "tiny": number % 100,
+        "small": -number,
+        "number": number * 1_000,
+        "single": number / 4,
+        "double": float("nan") if number % 5 == 0 else number / 3,
+        "truth": number % 2 == 0,
+        "text": f"text {number}" if number % 3 else "",
+        "fixed": "ab",
+        "exact": decimal.Decimal(-number) / 4,
+        "wide": decimal.Decimal(10) ** 30 + number,
+        "bytes": bytes([number % 256]),
+        "two": b"xy",
+        "day": dt.date(1969, 12, 1) + dt.timedelta(days=number),
+        "clock": dt.time(1, 2, 3, 4_000),
+        "at_s": at.replace(microsecond=0),
+        "at_ms": at.replace(microsecond=at.microsecond // 1_000 * 1_000),
+        "at_us": at,
+        "zoned": at.replace(tzinfo=dt.UTC),
+        "list": [number % 100, None],
+        "map": {"k": number, "n": None},
+        "pair": {"x": number % 100, "y": [{"z": at.replace(microsecond=0)}, None]},
+    }
+
+
+@pytest.mark.parametrize("key", [None, "id"], ids=["log", "primary key"])
+def test_all_types(session, key):
+    name = f"types_{key}"
+    how = {"primary_key": key} if key else {}
+    table = session.create_table(name, {"id": "BIGINT", **TYPES}, properties=LAKE, buckets=1, **how)
+    write = table.upsert if key else table.append
+    for start in (0, 25):
+        write([full_row(each) for each in range(start, start + 50)])
+        one_round(table)
+        options = {"columns": ["id", *TYPES]}
+        expected = table.scan(lake="off", **options).to_arrow().sort_by("id")
+        for lake in ("only", "union"):
+            found = table.scan(lake=lake, **options).to_arrow().sort_by("id")
+            assert str(found.to_pylist()) == str(expected.to_pylist())
+            assert found.schema == expected.schema
