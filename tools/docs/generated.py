@@ -6,6 +6,7 @@ from functools import cache
 
 from tools.docs.error_pages import errors_page
 from tools.docs.index_pages import index_pages
+from tools.docs.java_client_page import java_client_page
 from tools.docs.option_pages import options_page
 from tools.docs.overview_picture import overview_pictures
 from tools.docs.type_pages import types_page
@@ -18,6 +19,7 @@ def generated_docs() -> dict[str, str]:
         "options.md": options_page(),
         "types.md": types_page(),
         "errors.md": errors_page(),
+        "proofs/java-client.md": java_client_page(),
         **index_pages(),
         **overview_pictures(),
     }

@@ -19,6 +19,7 @@ from fluss import (
     TableChange,
 )
 from fluss.errors import (
+    AuthenticationError,
     AuthorizationError,
     DatabaseNotFoundError,
     FlussError,
@@ -179,6 +180,33 @@ def test_settings_are_shown_and_changed(admin):
     assert value() == before
 
 
+def test_users_are_added_while_the_server_runs(guarded, admin):
+    if not guarded[1]:
+        pytest.skip("servers before 1.0 have no such setting")
+    key = "security.sasl.plain.credentials"
+
+    def logs_in(password):
+        try:
+            with fluss.connect(f"fluss://{guarded[0]}", user="zoe", password=password) as session:
+                return session.databases() == []
+        except AuthenticationError:
+            return False
+
+    assert not logs_in("one")
+    admin.alter_cluster_configs([AlterConfig.append(key, "zoe:one")])
+    assert {each.key: each.value for each in admin.describe_cluster_configs()}[key] == "zoe:******"
+    assert logs_in("one")
+    assert not logs_in("two")
+    with pytest.raises(FlussError, match="duplicate map entry keys: 'zoe'"):
+        admin.alter_cluster_configs([AlterConfig.append(key, "zoe:two")])
+    with pytest.raises(FlussError, match="not allowed to be changed dynamically"):
+        admin.alter_cluster_configs([AlterConfig.delete(key), AlterConfig.set("data.dir", "/x")])
+    assert logs_in("one"), "all changes of a request, or none"
+    admin.alter_cluster_configs([AlterConfig.subtract(key, "zoe:any")])
+    assert not logs_in("one")
+    assert key not in {each.key for each in admin.describe_cluster_configs()}
+
+
 # --- servers --------------------------------------------------------------------------------------
 
 
@@ -191,7 +219,7 @@ def test_a_tag_is_set_once_and_taken_away(admin):
     with pytest.raises(FlussError, match="not exists"):
         admin.remove_server_tag([server], "PERMANENT_OFFLINE")
     admin.remove_server_tag([server], "TEMPORARY_OFFLINE")
-    admin.remove_server_tag([server], "TEMPORARY_OFFLINE")
+    admin.remove_server_tag([server, 99], "TEMPORARY_OFFLINE")
     with pytest.raises(FlussError) as unknown:
         admin.add_server_tag([99], "PERMANENT_OFFLINE")
     assert unknown.value.error_code == fluss.ErrorCode.SERVER_NOT_EXIST_EXCEPTION

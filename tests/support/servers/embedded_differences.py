@@ -15,9 +15,6 @@ DIFFERENCES: dict[str, str] = {
         "a batch whose schema id is none of the table's is refused when it is written (error 9); "
         "0.9.1 takes it, and every reader of the table fails from then on"
     ),
-    "state/test_state_at_offset.py::test_a_strategy_that_the_servers_do_not_have_is_refused": (
-        "it has SCAN_KV, which 0.9.1 has not"
-    ),
     "test_programs.py::test_the_differences_are_the_intended_ones": (
         "metadata of a missing table is answered with error 7 and a sentence; 0.9.1 answers -1 with "
         "a Java stack trace"

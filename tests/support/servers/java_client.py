@@ -22,7 +22,7 @@ from fluss_testkit.java_runtime import find_java
 
 TOOLS = Path(__file__).resolve().parents[3] / "tools"
 # Arrow accesses its buffers through java.nio; the rest speeds up the start of a short-lived JVM.
-_JVM_OPTIONS = (
+JVM_OPTIONS = (
     "--add-opens=java.base/java.nio=ALL-UNNAMED",
     "-XX:TieredStopAtLevel=1",
     "-XX:+UseSerialGC",
@@ -80,7 +80,7 @@ def _run(
     jars = os.pathsep.join(str(find_jar(each)) for each in (client, LOG_BINDING))
     source = str(TOOLS / f"{program}.java")
     done = subprocess.run(
-        [str(find_java().executable), *_JVM_OPTIONS, "-cp", jars, source, *arguments],
+        [str(find_java().executable), *JVM_OPTIONS, "-cp", jars, source, *arguments],
         input=questions,
         capture_output=True,
         text=True,

@@ -131,7 +131,7 @@ class Server:
         await plain.open(LOOPBACK, config.port)
         self._listeners.append(plain)
         if config.sasl_port is not None:
-            guarded = Listener(node, HANDLERS, passwords=config.users)
+            guarded = Listener(node, HANDLERS, passwords=node.passwords)
             await guarded.open(config.sasl_host, config.sasl_port)
             self._listeners.append(guarded)
 

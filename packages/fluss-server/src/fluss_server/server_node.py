@@ -15,6 +15,7 @@ from concurrent.futures import ThreadPoolExecutor
 from typing import TYPE_CHECKING, Any, Final, ParamSpec, TypeVar
 
 from fluss_server.access.access_control import AccessControl
+from fluss_server.access.user_passwords import UserPasswords
 from fluss_server.auto_partitions import update_partitions
 from fluss_server.catalog.catalog_entries import PartitionEntry, TableEntry
 from fluss_server.data_directory import OpenDirectory
@@ -74,6 +75,7 @@ class Node:
         self.tablets = Tablets(config, opened)
         self.scans = OpenScans()
         self.access = AccessControl(opened.catalog, config.super_users)
+        self.passwords = UserPasswords(opened.catalog, config.users)
         self.now_ms = clock
         self._pool = ThreadPoolExecutor(STORAGE_THREADS, thread_name_prefix="fluss-storage")
         self._creating = ThreadPoolExecutor(CREATING_THREADS, thread_name_prefix="fluss-creating")

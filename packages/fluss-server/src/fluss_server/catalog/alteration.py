@@ -27,13 +27,17 @@ _SET, _DELETE = range(2)  # of PbAlterConfig.op_type
 _LAST: Final = 0
 
 
-def altered_table(table: TableDescriptor, request: pb.AlterTableRequest) -> TableDescriptor:
-    """Return the table after the request; the identical object where nothing changes.
+def changes_nothing(request: pb.AlterTableRequest) -> bool:
+    """Whether a request has no changes."""
+    return not (
+        _changes_schema(request)
+        or request.config_changes
+        or request.HasField("modify_bucket_count")
+    )
 
-    Raises:
-        FlussError: The change is not allowed or not possible.
-    """
-    changes_schema = any(
+
+def _changes_schema(request: pb.AlterTableRequest) -> bool:
+    return any(
         (
             request.add_columns,
             request.drop_columns,
@@ -41,6 +45,15 @@ def altered_table(table: TableDescriptor, request: pb.AlterTableRequest) -> Tabl
             request.modify_columns,
         )
     )
+
+
+def altered_table(table: TableDescriptor, request: pb.AlterTableRequest) -> TableDescriptor:
+    """Return the table after the request; the identical object where nothing changes.
+
+    Raises:
+        FlussError: The change is not allowed or not possible.
+    """
+    changes_schema = _changes_schema(request)
     if request.HasField("modify_bucket_count"):
         if changes_schema or request.config_changes:
             raise request_error(

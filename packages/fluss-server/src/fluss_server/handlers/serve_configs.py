@@ -1,7 +1,8 @@
 """DESCRIBE and ALTER of the cluster's settings.
 
 Settings that Fluss can change while it runs can be changed here, too, by the same rules; they are
-kept and shown. A server of one node without remote storage has no use for their values.
+kept and shown. A server of one node without remote storage has no use for their values, but for
+`security.sasl.plain.credentials`, whose users may log in.
 """
 
 from __future__ import annotations
@@ -13,10 +14,12 @@ from types import MappingProxyType
 from typing import Final
 
 from fluss.error_codes import ErrorCode
+from fluss.errors import FlussError
 from fluss.model.cluster.configs import AlterConfigOpType, ConfigSource
 from fluss.model.options.units import parse_duration_ms, parse_size
 from fluss.wire import messages as pb
 from fluss.wire.api import ApiKey
+from fluss_server.access import user_passwords
 from fluss_server.request_handler import Call, message_handler
 from fluss_server.server_errors import request_error
 from fluss_server.server_node import Node
@@ -76,6 +79,13 @@ def describe_configs(
         response.configs.add(
             config_key=key, config_value=value, config_source=ConfigSource.DYNAMIC_SERVER_CONFIG
         )
+    credentials = node.passwords.setting
+    if credentials is not None:
+        response.configs.add(
+            config_key=user_passwords.KEY,
+            config_value=user_passwords.shown(credentials),
+            config_source=ConfigSource.DYNAMIC_SERVER_CONFIG,
+        )
     return response
 
 
@@ -85,11 +95,35 @@ def alter_configs(
     """Change settings: all that the request names, or none."""
     del call
     changed = _stored(node)
+    credentials = known = node.passwords.setting
     for each in request.alter_configs:
         value = each.config_value if each.HasField("config_value") else None
-        _apply(changed, each.config_key, value, AlterConfigOpType.from_code(each.op_type))
-    node.catalog.put_setting(_SETTING, json.dumps(changed))
+        operation = AlterConfigOpType.from_code(each.op_type)
+        if each.config_key == user_passwords.KEY:
+            credentials = _changed_credentials(credentials, value, operation)
+        else:
+            _apply(changed, each.config_key, value, operation)
+    if changed != _stored(node):
+        node.catalog.put_setting(_SETTING, json.dumps(changed))
+    if credentials != known:
+        node.passwords.store(credentials)
     return pb.AlterClusterConfigsResponse()
+
+
+def _changed_credentials(
+    known: Mapping[str, str] | None, value: str | None, operation: AlterConfigOpType | None
+) -> dict[str, str] | None:
+    match operation:
+        case AlterConfigOpType.DELETE:
+            return None
+        case AlterConfigOpType.SET if value is not None:
+            return user_passwords.read_entries(value)
+        case AlterConfigOpType.APPEND if value is not None:
+            return user_passwords.with_entries(known or {}, value)
+        case AlterConfigOpType.SUBTRACT if value is not None:
+            return user_passwords.without_entries(known or {}, value)
+        case _:
+            raise _without_value(user_passwords.KEY)
 
 
 def _stored(node: Node) -> dict[str, str]:
@@ -106,7 +140,7 @@ def _apply(
         raise request_error(
             ErrorCode.CONFIG_EXCEPTION,
             f"The config key {key} is not allowed to be changed dynamically.",
-            hint=f"There are: {', '.join(sorted(DYNAMIC))}.",
+            hint=f"There are: {', '.join(sorted([*DYNAMIC, user_passwords.KEY]))}.",
         )
     match operation:
         case AlterConfigOpType.DELETE:
@@ -121,9 +155,13 @@ def _apply(
                 "is neither.",
             )
         case _:
-            raise request_error(
-                ErrorCode.CONFIG_EXCEPTION, f"The change of {key} has no value, or is unknown."
-            )
+            raise _without_value(key)
+
+
+def _without_value(key: str) -> FlussError:
+    return request_error(
+        ErrorCode.CONFIG_EXCEPTION, f"The change of {key} has no value, or is unknown."
+    )
 
 
 def _check_value(key: str, value: str) -> None:

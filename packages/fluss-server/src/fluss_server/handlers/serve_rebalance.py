@@ -70,7 +70,11 @@ def _stored(node: Node) -> dict[int, ServerTag]:
 def _add(node: Node, server_ids: Iterable[int], tag: ServerTag) -> None:
     tags = _stored(node)
     for server_id in server_ids:
-        _check_server(server_id, "add")
+        if server_id != NODE_ID:
+            raise request_error(
+                ErrorCode.SERVER_NOT_EXIST_EXCEPTION,
+                f"Server {server_id} not exists when trying to add server tag.",
+            )
         known = tags.setdefault(server_id, tag)
         if known is not tag:
             raise request_error(
@@ -83,8 +87,7 @@ def _add(node: Node, server_ids: Iterable[int], tag: ServerTag) -> None:
 
 def _remove(node: Node, server_ids: Iterable[int], tag: ServerTag) -> None:
     tags = _stored(node)
-    for server_id in server_ids:
-        _check_server(server_id, "remove")
+    for server_id in server_ids:  # unknown ones, too, as in Fluss
         known = tags.pop(server_id, tag)
         if known is not tag:
             raise request_error(
@@ -93,14 +96,6 @@ def _remove(node: Node, server_ids: Iterable[int], tag: ServerTag) -> None:
                 f"this server is {known}.",
             )
     node.catalog.put_setting(_TAGS, json.dumps(tags))
-
-
-def _check_server(server_id: int, what: str) -> None:
-    if server_id != NODE_ID:
-        raise request_error(
-            ErrorCode.SERVER_NOT_EXIST_EXCEPTION,
-            f"Server {server_id} not exists when trying to {what} server tag.",
-        )
 
 
 def _no_rack(racks: Iterable[str]) -> Exception:

@@ -10,7 +10,7 @@ from fluss.wire import messages as pb
 from fluss.wire.api import ApiKey
 from fluss.wire.table_paths import read_table_path
 from fluss_server.access.request_rights import table as table_resource
-from fluss_server.catalog.alteration import altered_table
+from fluss_server.catalog.alteration import altered_table, changes_nothing
 from fluss_server.catalog.creation import (
     check_replication,
     check_table,
@@ -52,7 +52,9 @@ async def alter_table(
     """Change a table's properties or the bucket count of its new partitions, or add columns."""
     del call
     path = read_table_path(request.table_path)
-    if request.ignore_if_not_exists and node.catalog.find_table(path) is None:
+    # Fluss does not look for a table that it has nothing to change of.
+    may_be_missing = request.ignore_if_not_exists or changes_nothing(request)
+    if may_be_missing and node.catalog.find_table(path) is None:
         return pb.AlterTableResponse()
     known = node.catalog.table(path)
     altered = altered_table(known.descriptor, request)
@@ -115,11 +117,10 @@ def get_table_schema(
     """Return one of a table's schemas; the newest where the request names none."""
     del call
     path = read_table_path(request.table_path)
+    table = node.catalog.find_table(path)
+    schema_id = 0 if table is None else table.schema_id
     if request.HasField("schema_id"):
-        schema_id, table = request.schema_id, node.catalog.find_table(path)
-    else:
-        table = node.catalog.table(path)
-        schema_id = table.schema_id
+        schema_id = request.schema_id
     schema = None if table is None else table.schemas.get(schema_id)
     if schema is None:
         # The same error where the table does not exist: Fluss looks for the schema alone.

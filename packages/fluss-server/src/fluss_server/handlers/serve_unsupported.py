@@ -103,9 +103,13 @@ def list_kv_snapshots(
 ) -> pb.ListKvSnapshotsResponse:
     """Return an empty list: this server has no snapshots."""
     del call
+    _check_known(node, request)
     if node.catalog.find_table_by_id(request.table_id) is None:
         raise request_error(ErrorCode.TABLE_NOT_EXIST, f"There is no table {request.table_id}.")
-    return pb.ListKvSnapshotsResponse(table_id=request.table_id)
+    return pb.ListKvSnapshotsResponse(
+        table_id=request.table_id,
+        partition_id=request.partition_id if request.HasField("partition_id") else None,
+    )
 
 
 def acquire_lease(
@@ -136,8 +140,28 @@ def list_remote_manifests(
     node: Node, call: Call, request: pb.ListRemoteLogManifestsRequest
 ) -> pb.ListRemoteLogManifestsResponse:
     """Return an empty list: this server has no remote segments."""
-    del node, call, request
+    del call
+    _check_known(node, request)
     return pb.ListRemoteLogManifestsResponse()
+
+
+def _check_known(
+    node: Node, request: pb.ListKvSnapshotsRequest | pb.ListRemoteLogManifestsRequest
+) -> None:
+    """Refuse a partition of another table, and a table whose rights cannot be known."""
+    if node.access.is_on and node.catalog.find_table_by_id(request.table_id) is None:
+        raise request_error(
+            ErrorCode.UNKNOWN_TABLE_OR_BUCKET_EXCEPTION,
+            f"There is no table {request.table_id}, so no user has a right to describe it.",
+        )
+    if not request.HasField("partition_id"):
+        return
+    found = node.catalog.find_partition_by_id(request.partition_id)
+    if found is None or found.table_id != request.table_id:
+        raise request_error(
+            ErrorCode.PARTITION_NOT_EXISTS,
+            f"Partition {request.partition_id} does not belong to table {request.table_id}.",
+        )
 
 
 def _check_keyed(table: TableEntry) -> None:
