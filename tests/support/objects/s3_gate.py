@@ -86,7 +86,8 @@ class Gate:
     """The gate of one store; attributes may be changed while it runs.
 
     Attributes:
-        token_life_s: How long credentials are valid that are given away from now on.
+        token_life_s: The life that credentials claim which are given away from now on.
+        refused_early_s: How long before their end they are refused already.
         delay_s: How long each GET of a client takes at least.
         fault_of: Returns the fault of a GET, or None; called for each one.
         gets: The GETs of clients.
@@ -94,6 +95,7 @@ class Gate:
 
     moto_port: int
     token_life_s: float = 3_600.0
+    refused_early_s: float = 0.0
     delay_s: float = 0.0
     fault_of: Callable[[Get], Fault | None] = lambda _: None
     gets: list[Get] = field(default_factory=list)
@@ -111,7 +113,8 @@ class Gate:
 
     def reset(self) -> None:
         """Forget what was counted and ordered; credentials stay."""
-        self.token_life_s, self.delay_s, self.fault_of = 3_600.0, 0.0, lambda _: None
+        self.token_life_s, self.refused_early_s = 3_600.0, 0.0
+        self.delay_s, self.fault_of = 0.0, lambda _: None
         self.gets.clear()
 
     def expire(self) -> None:
@@ -174,7 +177,8 @@ class Gate:
         text = body.decode()
         expires_at = time.time() + self.token_life_s
         token = _entry(text, "SessionToken")
-        self.issued[_entry(text, "AccessKeyId")] = _Issued(token, expires_at)
+        key = _entry(text, "AccessKeyId")
+        self.issued[key] = _Issued(token, expires_at - self.refused_early_s)
         self.secrets |= {_entry(text, "SecretAccessKey"), token}
         written = datetime.fromtimestamp(expires_at, UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
         return re.sub("<Expiration>.*?<", f"<Expiration>{written}<", text).encode()

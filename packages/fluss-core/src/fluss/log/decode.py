@@ -164,6 +164,7 @@ class Decoder:
             table_id=table.table_id,
             positions=positions,
             has_all_columns=self._has_all_columns,
+            projection_of=self._projection_of,
             pruning=pruning,
             pruning_schema_id=table.schema_id,
         )
@@ -259,6 +260,14 @@ class Decoder:
         schema: Schema | None = self._schemas.get(schema_id)
         positions = self.fetch_target.positions
         return schema is not None and (positions is None or positions[-1] < len(schema.columns))
+
+    def _projection_of(self, schema_id: int) -> Projection | None:
+        """How to take the fetched columns out of a batch, as a server would."""
+        schema: Schema | None = self._schemas.get(schema_id)
+        positions = self.fetch_target.positions
+        if schema is None or positions is None or positions[-1] >= len(schema.columns):
+            return None
+        return Projection.of(BatchLayout.of_schema(schema), positions)
 
     def _placed(self, error: CorruptDataError, bucket: TableBucket, offset: int) -> FlussError:
         return error.with_context(

@@ -21,6 +21,7 @@ from fluss.errors import (
 from fluss.log.plan_fetch import Fetch, Position
 from fluss.model.paths import TableBucket
 from fluss.net.plan_routing import ClusterView
+from fluss.records.arrow.projection import Projection
 from fluss.records.log.log_batch import iter_log_headers
 from fluss.records.log.log_header import Magic1
 from fluss.wire import messages
@@ -67,6 +68,8 @@ class FetchTarget:
     table_id: int
     positions: tuple[int, ...] | None  # ascending; None for whole batches
     has_all_columns: Callable[[int], bool]  # whether batches of a schema id have every column
+    # How batches of a schema id are projected here; None where they are read whole.
+    projection_of: Callable[[int], Projection | None] = lambda _: None
     pruning: messages.PbPredicate | None = None
     pruning_schema_id: int | None = None
 

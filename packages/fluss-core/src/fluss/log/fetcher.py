@@ -17,7 +17,7 @@ import logging
 import random
 from collections import deque
 from collections.abc import Coroutine
-from contextlib import aclosing
+from contextlib import aclosing, suppress
 from typing import Any
 
 import anyio
@@ -32,6 +32,7 @@ from fluss.model.paths import TableBucket
 from fluss.net.leader_requests import find_partition_path
 from fluss.net.list_offsets import list_offsets
 from fluss.net.wait_notices import notices
+from fluss.records.arrow.projection import Projection
 from fluss.records.log.log_header import Magic1
 from fluss.wire.api import ApiKey
 from fluss.wire.byte_buffers import Buffer
@@ -313,16 +314,23 @@ class Fetcher:
 
     async def _read_remote(self, position: Position, info: RemoteLogFetchInfo) -> None:
         try:
-            records_read = self._remote.read(info, position.offset, position.stop)
+            columns = None if self._target.positions is None else self._remote_projection
+            records_read = self._remote.read(info, position.offset, position.stop, columns)
             async with aclosing(records_read) as pieces:
                 async for records in pieces:
-                    headers = messages.read_headers(records, magic_1=self._magic_1)
-                    await self._learn(position, headers, records, projected=False)
+                    headers = messages.read_headers(records.data, magic_1=self._magic_1)
+                    await self._learn(position, headers, records.data, projected=records.projected)
                     if position.is_finished or position.error is not None:
                         break
                     await self._room()
         except FlussError as error:
             self._apply(position, decisions.decide_remote_failure(position, error, self._context()))
+
+    async def _remote_projection(self, schema_id: int) -> Projection | None:
+        """How to read the columns of a remote batch; None where it is read whole."""
+        with suppress(ServerError):  # what the schema lacks is reported with its batch
+            await self._schemas.load([schema_id])
+        return self._target.projection_of(schema_id)
 
     async def _room(self) -> None:
         """Wait until the reader has made room; unread bytes are bounded for files, too."""

@@ -43,6 +43,7 @@ def remote_log_reader(connection: ClientConnection) -> RemoteLogReader:
     options = connection.options
     return RemoteLogReader(
         remote_files(connection),
+        magic_1=connection.magic_1,
         parts_ahead_max=options.scanner_remote_log_read_concurrency,
         segments_ahead_max=options.scanner_remote_log_prefetch_num,
     )

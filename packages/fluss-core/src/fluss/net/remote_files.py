@@ -119,6 +119,10 @@ class RemoteFiles:
             options = self._with_limits(options)
         return RemoteFile(path=path, scheme=scheme, options=options, filesystems=token.filesystems)
 
+    async def read_at(self, path: str, start: int, size: int) -> bytes:
+        """The same as `read`, of the file with this path."""
+        return await self.read(await self.prepare(path), start, size)
+
     async def read(self, file: RemoteFile, start: int, size: int) -> bytes:
         """Up to `size` bytes from `start` on; fewer only at the end of the file.
 

@@ -118,7 +118,7 @@ async def _copy(files: RemoteFiles, remote_path: str, target: Path) -> None:
     """Copy one file, piece by piece."""
     at = 0
     while True:
-        piece = await files.read(await files.prepare(remote_path), at, PIECE_BYTES)
+        piece = await files.read_at(remote_path, at, PIECE_BYTES)
         await anyio.to_thread.run_sync(_write, target, piece, at)
         at += len(piece)
         if len(piece) < PIECE_BYTES:

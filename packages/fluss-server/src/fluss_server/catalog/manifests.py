@@ -59,10 +59,7 @@ def manifest_of_database(entry: DatabaseEntry) -> Manifest:
 
 
 def manifest_of_table(
-    entry: TableEntry,
-    numbers: Mapping[str, int],
-    bucket_counts: Mapping[int, int],
-    lake: Mapping[str, Any] | None = None,
+    entry: TableEntry, numbers: Mapping[str, int], bucket_counts: Mapping[int, int]
 ) -> Manifest:
     """Return the manifest of a table.
 
@@ -70,14 +67,11 @@ def manifest_of_table(
         entry: The table.
         numbers: Its next auto-increment numbers.
         bucket_counts: The bucket counts of its partitions by their ids, if it was rescaled.
-        lake: What has been tiered of it.
     """
-    extras: dict[str, Any] = {}
-    if lake is not None:
-        extras["lake"] = lake
+    rescales: dict[str, Any] = {}
     if entry.bucket_count_epoch:
-        extras["bucket_count_epoch"] = entry.bucket_count_epoch
-        extras["bucket_counts"] = {str(each): count for each, count in bucket_counts.items()}
+        rescales["bucket_count_epoch"] = entry.bucket_count_epoch
+        rescales["bucket_counts"] = {str(each): count for each, count in bucket_counts.items()}
     return Manifest(
         kind="table",
         identity={
@@ -93,7 +87,7 @@ def manifest_of_table(
                 for schema_id, schema in entry.schemas.items()
             },
             "numbers": dict(numbers),
-            **extras,
+            **rescales,
             "created": entry.created_ms,
             "modified": entry.modified_ms,
         },
