@@ -17,6 +17,7 @@ pytest_plugins = [
     "tests.support.fix_order",
     "tests.support.fix_processor_times",
     "tests.support.fix_reruns",
+    "tests.support.fix_schedule",
     "tests.support.servers.fix_tables",
     "tests.support.servers.fix_wire",
     "tests.support.servers.fix_writing",

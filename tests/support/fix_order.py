@@ -1,8 +1,9 @@
 """Moves the slowest modules to the front, so that no worker runs one alone at the end.
 
-pytest-xdist gives tests to workers in the order of collection, fewer at a time towards the end.
-Modules that wait for servers to die or for Spark are therefore spread over the first half; each
-module stays whole, because its tests share what they started.
+Workers get tests in the order of collection (`fix_schedule`). Modules that wait for servers to die
+or for Spark, or that make environments and sites, are therefore spread over the first half; each
+module stays whole, because its tests share what they started. The last ones are the unit tests,
+which take milliseconds.
 """
 
 from __future__ import annotations
@@ -25,6 +26,13 @@ LONGEST = (
     "cluster/testkit/test_kept_data",
     "cluster/server/test_lifecycle",
     "cluster/state/test_retention",
+    "packaging/test_fresh_clone",
+    "packaging/test_installs",
+    "packaging/test_s3_store",
+    "examples/test_types_of_programs",
+    "examples/test_docs_site",
+    "examples/test_docs_pages",
+    "house/test_planted_bugs",
 )
 
 

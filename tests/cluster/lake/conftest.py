@@ -1,4 +1,4 @@
-"""A real Fluss with a lake of Iceberg tables; the embedded server has none."""
+"""Servers with a lake of Iceberg tables: a real Fluss with its plugin, and the embedded server."""
 
 from __future__ import annotations
 
@@ -8,14 +8,20 @@ import pytest
 
 import fluss
 from fluss_lake.catalogs import open_table
+from fluss_server import LocalCluster
 from fluss_testkit.lake_profile import iceberg_lake
-from tests.support.servers.fix_cluster import IMPATIENT
+from tests.support.servers.fix_cluster import IMPATIENT, server_kinds
 
 LAKE = {"table.datalake.enabled": "true"}
 
 
-@pytest.fixture(scope="module")
-def lake_cluster(start_cluster, tmp_path_factory):
+@pytest.fixture(scope="module", params=server_kinds())
+def lake_cluster(request, tmp_path_factory):
+    if request.param == "embedded":
+        with LocalCluster(tmp_path_factory.mktemp("lake"), durability="none", lake=True) as running:
+            yield running
+        return
+    start_cluster = request.getfixturevalue("start_cluster")
     with start_cluster(iceberg_lake(tmp_path_factory.mktemp("lake"))) as running:
         yield running
 

@@ -94,7 +94,7 @@ def test_counts_are_restored_with_a_lost_catalog(directory):
 def test_earlier_versions_refuse_a_directory_with_rescaled_tables(directory, monkeypatch):
     with sqlite3.connect(directory / CATALOG) as catalog:
         assert catalog.execute("PRAGMA user_version").fetchone() == (3,)
-    monkeypatch.setattr(catalog_store, "FORMAT_WITH_RESCALES", 2)
+    monkeypatch.setattr(catalog_store, "_NEWEST", 2)
     with pytest.raises(LocalServerError, match="format 3"), running(directory):
         pass
 

@@ -96,16 +96,17 @@ class ClusterUnderTest:
 _KINDS = {"real": ["real"], "embedded": ["embedded"], "both": ["real", "embedded"]}
 
 
-def _kinds() -> list[str]:
+def server_kinds() -> list[str]:
+    """Return the kinds of servers that tests run on."""
     return _KINDS[os.environ.get("FLUSS_TEST_CLUSTER", "both")]
 
 
 def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
     has_own = hasattr(metafunc.module, "cluster")
-    if "cluster" in metafunc.fixturenames and not has_own and len(_kinds()) > 1:
+    if "cluster" in metafunc.fixturenames and not has_own and len(server_kinds()) > 1:
         is_for_one = metafunc.definition.get_closest_marker("one_server") is not None
         # Parametrized as well: the fixture must not restart between them.
-        kinds = _kinds()[:1] if is_for_one else _kinds()
+        kinds = server_kinds()[:1] if is_for_one else server_kinds()
         metafunc.parametrize("cluster", kinds, scope="session", indirect=True)
 
 
@@ -119,7 +120,7 @@ def cluster(
     pytestconfig: pytest.Config,
 ) -> Iterator[ClusterUnderTest]:
     """The cluster of this worker; its tests share it, so each works in its own `database`."""
-    if getattr(request, "param", _kinds()[0]) == "embedded":
+    if getattr(request, "param", server_kinds()[0]) == "embedded":
         yield from _embedded_cluster(tmp_path_factory, pytestconfig)
         return
     named = os.environ.get("FLUSS_TEST_BOOTSTRAP")
@@ -359,7 +360,7 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 
 def _is_on_embedded(item: pytest.Item) -> bool:
     called = getattr(item, "callspec", None)
-    default = _kinds()[0]
+    default = server_kinds()[0]
     kind = default if called is None else called.params.get("cluster", default)
     return kind == "embedded"
 

@@ -135,7 +135,7 @@ def _renamed(given: Mapping[str, str]) -> dict[str, str]:
     return {key: value for key, value in renamed.items() if not key.startswith("jdbc.")}
 
 
-def _set_by_user(name: str) -> Mapping[str, Any] | None:
+def set_by_user(name: str) -> Mapping[str, Any] | None:
     """What the environment and `.pyiceberg.yaml` set for a catalog."""
     return Config().get_catalog_config(name)
 
@@ -148,7 +148,7 @@ def user_properties(table: TableInfo, settings: Mapping[str, str]) -> dict[str, 
 def _named_properties(table: TableInfo, settings: Mapping[str, str]) -> tuple[str, dict[str, str]]:
     name, properties = catalog_properties(table.properties, settings)
     # Given to `load_catalog`, the cluster's properties would win over the user's own.
-    properties |= {key: str(value) for key, value in (_set_by_user(name) or {}).items()}
+    properties |= {key: str(value) for key, value in (set_by_user(name) or {}).items()}
     return name, properties
 
 

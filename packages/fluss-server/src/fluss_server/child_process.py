@@ -14,6 +14,7 @@ import sys
 from pathlib import Path
 
 from fluss.errors import FlussError
+from fluss_server.lake.lake_settings import LakeLocation
 from fluss_server.server import serve
 from fluss_server.server_config import Durability, ServerConfig
 from fluss_server.temporary_folder import remove_folder
@@ -35,6 +36,7 @@ def main() -> int:
             sasl_port=settings["sasl_port"],
             super_users=settings["super_users"],
             durability=Durability(settings["durability"]),
+            lake=LakeLocation.of(settings["lake"]),
         )
         serve(config, ready=lambda _: print("ready", flush=True), lifeline=sys.stdin.buffer)  # noqa: T201 - the parent waits for it
     except (FlussError, ValueError) as error:

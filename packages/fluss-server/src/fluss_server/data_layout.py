@@ -18,6 +18,8 @@ LEDGER: Final = "ledger"
 CLEAN_MARK: Final = "clean"
 DATA: Final = "data"
 MANIFEST: Final = "manifest.json"
+LAKE_OFFSETS: Final = "lake"
+LAKE_FOLDER: Final = "iceberg"
 
 
 def database_manifest(name: str) -> Path:
@@ -40,6 +42,11 @@ def partition_directory(
 ) -> Path:
     """Return the directory of a partition, inside its table's."""
     return table_directory(path, table_id) / f"{partition_name}-p{partition_id}"
+
+
+def lake_directory(path: TablePath, table_id: int) -> Path:
+    """Return the directory of what is known of a table's lake; the lake itself is elsewhere."""
+    return Path(LAKE_OFFSETS, path.database_name, f"{path.table_name}-{table_id}")
 
 
 def log_directory(parent: Path, bucket: int) -> Path:

@@ -20,7 +20,14 @@ from typing import Any, Final
 
 from fluss.errors import FlussError
 from fluss.model.paths import TableBucket
-from fluss_server.catalog.catalog import Catalog, epoch_name, partition_buckets_name
+from fluss_server.catalog import lake_notes
+from fluss_server.catalog.catalog import (
+    NEVER_MS,
+    Catalog,
+    epoch_name,
+    partition_buckets_name,
+    setting_id,
+)
 from fluss_server.catalog.catalog_store import CatalogStore
 from fluss_server.catalog.manifests import Manifests, read_manifest
 from fluss_server.damage_errors import DamagedDataError
@@ -273,6 +280,10 @@ class _Repair:
             store.put("counters", epoch_name(table_id), found["bucket_count_epoch"])
             for partition_id, count in found["bucket_counts"].items():
                 store.put("counters", partition_buckets_name(int(partition_id)), count)
+        if "lake" in found:
+            store.require_lake()
+            row = setting_id(lake_notes.record_name(table_id))
+            store.put("producers", row, NEVER_MS, json.dumps(found["lake"]).encode())
         if not store.rows("SELECT name FROM databases WHERE name = ?", found["database"]):
             store.put(
                 "databases", found["database"], '{"version":1}', found["created"], found["created"]

@@ -23,12 +23,13 @@ from dataclasses import dataclass
 from importlib.metadata import entry_points
 from pathlib import Path
 from types import TracebackType
-from typing import TYPE_CHECKING, Final, Literal, Self
+from typing import TYPE_CHECKING, Any, Final, Literal, Self
 
 from fluss.errors import ConfigError, LocalServerError, MissingExtraError
 from fluss.install_hints import how_to_install
 from fluss.waiting import join, wait_until
 from fluss_server.directory_lock import Holder, is_served, read_holder
+from fluss_server.lake.lake_settings import LakeLocation
 from fluss_server.temporary_folder import TemporaryFolder
 
 if TYPE_CHECKING:
@@ -62,6 +63,9 @@ class LocalCluster:
         super_users: Users who may do everything; where some are named, the others may do what
             access control entries allow. `ANONYMOUS` is the user of the port without a login.
         durability: What an acknowledgement promises: "process", "disk" or "none".
+        lake: A lake that tables can be tiered into: True for one in the directory, the URL of a
+            catalog of Iceberg (`sqlite:///lake.db`), or a mapping with `url`, `warehouse` and
+            `options`. Needs the package fluss-lake. A directory keeps its lake.
         start_timeout_s: The time limit of the start.
     """
 
@@ -75,6 +79,7 @@ class LocalCluster:
         users: Mapping[str, str] | None = None,
         super_users: Sequence[str] = (),
         durability: str | None = None,
+        lake: bool | str | Mapping[str, Any] | None = None,
         start_timeout_s: float = START_TIMEOUT_S,
     ) -> None:
         if kind not in {"embedded", "real"}:
@@ -85,6 +90,11 @@ class LocalCluster:
             raise ConfigError(
                 "The access control of the real Fluss is an option of its servers.",
                 hint="JavaCluster(options={'authorizer.enabled': 'true', 'super.users': 'User:ann'})",
+            )
+        if kind == "real" and lake is not None:
+            raise ConfigError(
+                "The lake of the real Fluss is a plugin of its servers.",
+                hint="JavaCluster(iceberg_lake(folder)), of fluss_testkit",
             )
         if kind == "real" and (in_thread or durability is not None):
             raise ConfigError(
@@ -100,6 +110,7 @@ class LocalCluster:
             durability=durability or ("none" if path is None else "process"),
             timeout_s=start_timeout_s,
             is_temporary=path is None,
+            lake=LakeLocation.of(lake),
         )
         self._kind = kind
         self._in_thread = in_thread
@@ -223,6 +234,7 @@ class _StartOptions:
     durability: str
     timeout_s: float
     is_temporary: bool = False
+    lake: LakeLocation | None = None
 
 
 class _RunningServer(ABC):
@@ -322,6 +334,7 @@ class _Child(_RunningServer):
             "super_users": options.super_users,
             "durability": options.durability,
             "is_temporary": options.is_temporary,
+            "lake": None if options.lake is None else options.lake.fields,
         }
         # Passwords go through the pipe, because every user can read a command line.
         if self._process.stdin is not None:
@@ -389,6 +402,7 @@ class _Thread(_RunningServer):
             sasl_port=0 if options.users else None,
             super_users=options.super_users,
             durability=Durability(options.durability),
+            lake=options.lake,
         )
         self._ready = threading.Event()
         self._failure: BaseException | None = None

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Final
 
 from fluss.errors import FlussError
 from fluss_server import auto_partitions as autopart
+from fluss_server.retention import expire_log
 from fluss_server.server_config import Durability
 
 if TYPE_CHECKING:
@@ -148,23 +149,7 @@ class Maintenance:
                 await self._node.in_storage(tablet.state.expire, now_ms=self._node.now_ms())
 
     async def _expire(self, tablet: Tablet) -> None:
-        node = self._node
-        now_ms = node.now_ms()
-        floor: int | None = None
-        if tablet.table.descriptor.has_primary_key:
-            # Until the state is open, it is not known how much of the log it needs.
-            floor = tablet.log.start_offset if tablet.state is None else tablet.state.applied_offset
-        async with tablet.lock.reserve():
-            if tablet.is_dropped:
-                return
-            tablet.log.writers.expire(now_ms=now_ms)
-            ttl_ms = tablet.table.info.options.log_ttl_ms
-            await node.in_storage(
-                tablet.log.expire,
-                older_than_ms=now_ms - ttl_ms if ttl_ms > 0 else None,
-                bytes_max=node.config.retention_bytes,
-                floor=floor,
-            )
+        await expire_log(self._node, tablet)
 
 
 if TYPE_CHECKING:

@@ -23,6 +23,7 @@ from fluss_server.catalog.catalog import create_default_database
 from fluss_server.data_directory import OpenDirectory, open_directory
 from fluss_server.directory_lock import DirectoryLock, Holder
 from fluss_server.handlers import HANDLERS
+from fluss_server.lake.server_lake import open_lake
 from fluss_server.listener import Listener, address_text
 from fluss_server.maintenance import Maintenance
 from fluss_server.server_config import LOOPBACK, ServerConfig
@@ -109,6 +110,7 @@ class Server:
             await node.in_storage(node.tablets.open_all)
         opened.begin()
         self._is_recovered = True
+        node.lake = await open_lake(config, node.catalog)
         create_default_database(node.catalog, now_ms=self._clock())
         for table in node.catalog.tables:
             node.update_partitions(table)

@@ -18,6 +18,7 @@ import typer
 
 from fluss.errors import ConfigError, FlussError
 from fluss.model.options.units import parse_size
+from fluss_server.lake.lake_settings import LakeLocation
 from fluss_server.server import Server, serve
 from fluss_server.server_config import LOOPBACK, Durability, ServerConfig
 
@@ -26,6 +27,24 @@ app = typer.Typer(add_completion=False, help="The embedded Fluss server.")
 _DURABILITY_HELP = "What an acknowledgement promises: " + "; ".join(
     f"{durability}: {durability.sentence}" for durability in Durability
 )
+
+_Lake = Annotated[
+    str | None,
+    typer.Option(
+        help="Tables can be tiered into a lake: a catalog of Iceberg, such as sqlite:///lake.db, "
+        "postgresql://user@host/name or https://host; without a value, one in the data directory. "
+        "The directory keeps it.",
+        metavar="[CATALOG]",
+    ),
+]
+_Warehouse = Annotated[
+    str | None,
+    typer.Option(help="Where the files of the lake are: a folder, or s3://bucket/path."),
+]
+_LakeOptions = Annotated[
+    list[str] | None,
+    typer.Option(help="KEY=VALUE, a setting of the lake's catalog, such as s3.endpoint=…"),
+]
 
 
 @app.callback(invoke_without_command=True)
@@ -61,6 +80,9 @@ def server(
         str | None,
         typer.Option(help="The size limit of each bucket's log; no limit by default."),
     ] = None,
+    lake: _Lake = None,
+    warehouse: _Warehouse = None,
+    lake_option: _LakeOptions = None,
     *,
     repair: Annotated[
         bool,
@@ -81,6 +103,8 @@ def server(
         fluss server -d shop-data --port 9124
         fluss server --sasl-port 9125 --host 0.0.0.0 --user ann:ANN_PASSWORD
         fluss server --sasl-port 9125 --user ann:ANN_PASSWORD --super-user ann
+        fluss server --lake
+        fluss server --lake postgresql://ann@db/lake --warehouse s3://lake/fluss
     """
     logging.basicConfig(
         level=logging.INFO if verbose else logging.WARNING,
@@ -100,6 +124,7 @@ def server(
             retention_bytes=None
             if retention_size is None
             else _size("--retention-size", retention_size),
+            lake=_lake(lake, warehouse, lake_option or []),
             repair=repair,
         )
         serve(config, ready=lambda started: _print_ready(started, config))
@@ -112,6 +137,22 @@ def _size(option: str, text: str) -> int:
         return parse_size(text)
     except ValueError as error:
         raise ConfigError(f"{option}: {error}.", key=option) from error
+
+
+def _lake(url: str | None, warehouse: str | None, options: list[str]) -> LakeLocation | None:
+    if url is None and warehouse is None and not options:
+        return None
+    pairs = [each.partition("=") for each in options]
+    for key, equals, _ in pairs:
+        if not equals:
+            raise ConfigError(
+                f"--lake-option {key!r} has no value.",
+                hint="Write --lake-option s3.region=eu-west-1",
+                key="lake_option",
+            )
+    return LakeLocation(
+        url=url or "", warehouse=warehouse, options={key: value for key, _, value in pairs}
+    )
 
 
 def _users(pairs: list[str]) -> dict[str, str]:
@@ -138,9 +179,10 @@ def _users(pairs: list[str]) -> dict[str, str]:
 def _print_ready(started: Server, config: ServerConfig) -> None:
     with_users = started.sasl_bootstrap_servers
     guarded = f", with passwords at {with_users}" if with_users else ""
+    lake = "" if started.node.lake is None else f"; lake in {started.node.lake.place}"
     print(  # noqa: T201 - programs wait for this line
         f"fluss server ready at {started.bootstrap_servers}{guarded}; data in {config.directory}; "
-        f"durability {config.durability}: {config.durability.sentence}",
+        f"durability {config.durability}: {config.durability.sentence}{lake}",
         flush=True,
     )
 

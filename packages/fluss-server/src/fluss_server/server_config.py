@@ -17,6 +17,7 @@ from fluss.errors import ConfigError
 from fluss.model.cluster.acls import FlussPrincipal
 from fluss.model.did_you_mean import did_you_mean
 from fluss.wire.frame import FRAME_BYTES_MAX
+from fluss_server.lake.lake_settings import LakeLocation
 from fluss_server.log import SEGMENT_BYTES
 
 LOOPBACK: Final = "127.0.0.1"
@@ -96,6 +97,7 @@ class ServerConfig:
         durability: What an acknowledgement promises.
         segment_bytes: The size of a log segment.
         retention_bytes: The size limit of each bucket's log, in whole segments.
+        lake: The lake that tables can be tiered into; None for the one that the directory has.
         limits: The limits of clients.
         repair: Whether a damaged directory is repaired first, which gives up lost rows.
 
@@ -112,6 +114,7 @@ class ServerConfig:
     durability: Durability = Durability.PROCESS
     segment_bytes: int = SEGMENT_BYTES
     retention_bytes: int | None = None
+    lake: LakeLocation | None = None
     limits: Limits = field(default_factory=Limits)
     repair: bool = False
 

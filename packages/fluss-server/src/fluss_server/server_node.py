@@ -18,10 +18,14 @@ from fluss_server.access.access_control import AccessControl
 from fluss_server.access.user_passwords import UserPasswords
 from fluss_server.auto_partitions import update_partitions
 from fluss_server.catalog.catalog_entries import PartitionEntry, TableEntry
+from fluss_server.catalog.lake_notes import directories_of
 from fluss_server.data_directory import OpenDirectory
 from fluss_server.data_layout import MANIFEST
+from fluss_server.lake.server_lake import ServerLake
+from fluss_server.lake.tiered_tables import TieredTables
 from fluss_server.maintenance import remove_tree
 from fluss_server.open_scans import OpenScans
+from fluss_server.retention import expire_log
 from fluss_server.server_config import Durability, ServerConfig
 from fluss_server.tablets import Tablet, Tablets
 
@@ -67,13 +71,20 @@ class Node:
     """
 
     def __init__(
-        self, config: ServerConfig, opened: OpenDirectory, *, clock: Callable[[], int] = clock_ms
+        self,
+        config: ServerConfig,
+        opened: OpenDirectory,
+        *,
+        clock: Callable[[], int] = clock_ms,
     ) -> None:
         self.config = config
         self.catalog = opened.catalog
         self.ledger = opened.ledger
         self.tablets = Tablets(config, opened)
         self.scans = OpenScans()
+        # The server sets it when the directory is open.
+        self.lake: ServerLake | None = None
+        self.tiered = TieredTables(config, opened.catalog)
         self.access = AccessControl(opened.catalog, config.super_users)
         self.passwords = UserPasswords(opened.catalog, config.users)
         self.now_ms = clock
@@ -184,8 +195,17 @@ class Node:
         self.scans.close_table(table.table_id, partition_id, now_ms=self.now_ms())
         await self.tablets.drop(table.table_id, partition_id)
         self.ledger.forget(table.table_id, partition_id)
-        self._to_delete.append(self.catalog.directory_of(table, partition))
+        if partition is None:
+            self.tiered.forget(table.table_id)
+            self._to_delete += directories_of(table)
+        else:
+            self._to_delete.append(self.catalog.directory_of(table, partition))
         self.delete_files_soon()
+
+    def expire_soon(self, table: TableEntry) -> None:
+        """Start to delete the expired segments of a table's open buckets."""
+        for tablet in self.tablets.of_table(table.table_id):
+            self._in_background(expire_log(self, tablet))
 
     def delete_files_soon(self) -> None:
         """Start to delete the files of dropped tables and partitions."""
@@ -225,5 +245,7 @@ class Node:
         """Stop the storage threads, and close everything so that the next start is quick."""
         self._pool.shutdown(wait=True)
         self._creating.shutdown(wait=True)
+        if self.lake is not None:
+            self.lake.close()
         self.scans.close_all()
         self.tablets.close()

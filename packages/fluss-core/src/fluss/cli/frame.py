@@ -62,7 +62,26 @@ class CommandEntry:
 
 
 class FrameCommand(TyperCommand):
-    """A command whose help ends with its examples, as they are written."""
+    """A command whose help ends with its examples, as they are written.
+
+    An option whose `metavar` is in brackets may stand without its value, which is "" then.
+    """
+
+    def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
+        """Parse the words of a command line."""
+        bare = {
+            name
+            for option in self.params
+            if (getattr(option, "metavar", None) or "").startswith("[")
+            for name in option.opts
+        }
+        end = args.index("--") if "--" in args else len(args)
+        following = [*args[1:], "--"]
+        spelled = [
+            f"{word}=" if word in bare and after.startswith("-") else word
+            for word, after in zip(args[:end], following, strict=False)
+        ]
+        return super().parse_args(ctx, spelled + args[end:])
 
     def format_help_text(self, ctx: Any, formatter: Any) -> None:  # noqa: ARG002 - as declared
         """Write what the command does."""

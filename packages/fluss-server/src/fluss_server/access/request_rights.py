@@ -78,6 +78,15 @@ def _leased_ids(request: Any) -> Iterable[int]:
     return [each.table_id for each in request.snapshots_to_lease]
 
 
+def _prepared_ids(request: Any) -> Iterable[int]:
+    return [each.table_id for each in request.bucket_offsets]
+
+
+def _tiered_ids(request: Any) -> Iterable[int]:
+    told = (*request.tables_req, *request.lake_table_snapshot_metadata)
+    return [each.table_id for each in told]
+
+
 _READ, _WRITE = OperationType.READ, OperationType.WRITE
 _DESCRIBE, _ALTER = OperationType.DESCRIBE, OperationType.ALTER
 
@@ -109,6 +118,9 @@ RIGHTS: Final[Mapping[int, Rights]] = MappingProxyType(
         ApiKey.LIST_REMOTE_LOG_MANIFESTS: _of_id(_DESCRIBE),
         ApiKey.ACQUIRE_KV_SNAPSHOT_LEASE: _of_ids(_READ, _leased_ids),
         ApiKey.GET_LAKE_SNAPSHOT: _of_table(_DESCRIBE),
+        # Fluss 1.0 wants nothing for these; a commit lets rows be deleted from the log.
+        ApiKey.PREPARE_LAKE_TABLE_SNAPSHOT: _of_ids(_WRITE, _prepared_ids),
+        ApiKey.COMMIT_LAKE_TABLE_SNAPSHOT: _of_ids(_WRITE, _tiered_ids),
         ApiKey.REGISTER_PRODUCER_OFFSETS: _of_ids(_WRITE, _producer_ids),
         ApiKey.DESCRIBE_CLUSTER_CONFIGS: _of_cluster(_DESCRIBE),
         ApiKey.ALTER_CLUSTER_CONFIGS: _of_cluster(_ALTER),
@@ -143,8 +155,6 @@ OPEN: Final[Mapping[int, str]] = MappingProxyType(
         ApiKey.GET_FILESYSTEM_SECURITY_TOKEN: "the token is empty",
         ApiKey.RELEASE_KV_SNAPSHOT_LEASE: "there are no leases",
         ApiKey.DROP_KV_SNAPSHOT_LEASE: "there are no leases",
-        ApiKey.LAKE_TIERING_HEARTBEAT: "there is no lake",
-        ApiKey.PREPARE_LAKE_TABLE_SNAPSHOT: "there is no lake",
-        ApiKey.COMMIT_LAKE_TABLE_SNAPSHOT: "there is no lake",
+        ApiKey.LAKE_TIERING_HEARTBEAT: "as in Fluss; what a worker commits needs rights",
     }
 )

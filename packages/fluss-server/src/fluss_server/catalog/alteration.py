@@ -17,7 +17,14 @@ from fluss.model.schema.column import Column
 from fluss.model.schema.schema import Schema
 from fluss.model.tables.database import DatabaseDescriptor
 from fluss.model.tables.descriptor import TableDescriptor
-from fluss.model.tables.table_options import ALTERABLE, PREFIX, MergeEngine, TableOptions
+from fluss.model.tables.table_options import (
+    ALTERABLE,
+    LAKE_ALTERABLE,
+    PREFIX,
+    DataLakeFormat,
+    MergeEngine,
+    TableOptions,
+)
 from fluss.model.types.type_json import type_from_json
 from fluss.wire import messages as pb
 from fluss_server.catalog.creation import check_table, with_properties
@@ -47,8 +54,15 @@ def _changes_schema(request: pb.AlterTableRequest) -> bool:
     )
 
 
-def altered_table(table: TableDescriptor, request: pb.AlterTableRequest) -> TableDescriptor:
+def altered_table(
+    table: TableDescriptor, request: pb.AlterTableRequest, *, lake_format: str | None = None
+) -> TableDescriptor:
     """Return the table after the request; the identical object where nothing changes.
+
+    Args:
+        table: The table.
+        request: The request.
+        lake_format: The format of the cluster's lake; None where it has none.
 
     Raises:
         FlussError: The change is not allowed or not possible.
@@ -68,8 +82,16 @@ def altered_table(table: TableDescriptor, request: pb.AlterTableRequest) -> Tabl
             "table schema.",
         )
     if changes_schema:
-        return _with_schema(table, _altered_schema(table, request))
-    return _with_changes(table, request.config_changes)
+        made = _with_schema(table, _altered_schema(table, request), lake_format)
+        if table.options.datalake_enabled:
+            raise request_error(
+                ErrorCode.UNKNOWN_SERVER_ERROR,
+                "Unsupported table change: columns of a table with a lake cannot be added.",
+                hint="Create a table with the new columns, or set table.datalake.enabled to false; "
+                "such a table cannot be given back to its lake.",
+            )
+        return made
+    return _with_changes(table, request.config_changes, lake_format)
 
 
 # --- buckets --------------------------------------------------------------------------------------
@@ -81,6 +103,8 @@ def _rescaled(table: TableDescriptor, count: int) -> TableDescriptor:
         why = "only partitioned tables can be rescaled: their new partitions get the new count"
     elif count < 1:
         why = f"a table has at least one bucket, not {count}"
+    elif table.options.datalake_format not in {None, DataLakeFormat.PAIMON}:
+        why = f"the buckets of a table for a lake of {table.options.datalake_format} are fixed"
     elif _aggregates(table):
         why = "a table with the merge engine aggregation cannot be rescaled"
     else:
@@ -97,28 +121,45 @@ def _rescaled(table: TableDescriptor, count: int) -> TableDescriptor:
 # --- properties -----------------------------------------------------------------------------------
 
 
-def _with_changes(table: TableDescriptor, changes: Any) -> TableDescriptor:
+def _with_changes(table: TableDescriptor, changes: Any, lake_format: str | None) -> TableDescriptor:
     own, custom = dict(table.properties), dict(table.custom_properties)
     for change in changes:
         target = own if change.config_key.startswith(PREFIX) else custom
         if target is own:
-            _check_alterable(change.config_key, table)
+            _check_alterable(change.config_key, table, has_lake=lake_format is not None)
+        else:
+            _check_custom(change.config_key, table)
         _apply(change, target)
     if own == dict(table.properties) and custom == dict(table.custom_properties):
         return table
     made = with_properties(table, properties=own, custom_properties=custom)
-    check_table(made)
+    check_table(made, lake_format=lake_format)
     return made
 
 
-def _check_alterable(key: str, table: TableDescriptor) -> None:
-    allowed = key in ALTERABLE
+def _check_custom(key: str, table: TableDescriptor) -> None:
+    options = table.options
+    if options.datalake_enabled and key.startswith(f"{options.datalake_format}."):
+        raise request_error(
+            ErrorCode.INVALID_CONFIG_EXCEPTION,
+            f"Property '{key}' is not supported to alter which is for datalake table.",
+        )
+
+
+def _check_alterable(key: str, table: TableDescriptor, *, has_lake: bool) -> None:
+    allowed = key in ALTERABLE or (has_lake and key in LAKE_ALTERABLE)
     if key == TableOptions.standby_replica.key and not table.has_primary_key:
         allowed = False
     if not allowed:
         raise request_error(
             ErrorCode.INVALID_ALTER_TABLE_EXCEPTION,
             f"The option {key!r} is not supported to alter yet.",
+        )
+    if key == TableOptions.datalake_enabled.key and table.options.datalake_format is None:
+        raise request_error(
+            ErrorCode.INVALID_ALTER_TABLE_EXCEPTION,
+            f"The option {key!r} cannot be altered for tables that were created before the Fluss "
+            "cluster enabled datalake.",
         )
 
 
@@ -207,7 +248,9 @@ def _aggregates(table: TableDescriptor) -> bool:
     return table.options.merge_engine is MergeEngine.AGGREGATION
 
 
-def _with_schema(table: TableDescriptor, schema: Schema) -> TableDescriptor:
+def _with_schema(
+    table: TableDescriptor, schema: Schema, lake_format: str | None
+) -> TableDescriptor:
     made = TableDescriptor(
         schema,
         partition_keys=table.partition_keys,
@@ -217,5 +260,5 @@ def _with_schema(table: TableDescriptor, schema: Schema) -> TableDescriptor:
         properties=table.properties,
         custom_properties=table.custom_properties,
     )
-    check_table(made)
+    check_table(made, lake_format=lake_format)
     return made

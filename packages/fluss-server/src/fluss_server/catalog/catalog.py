@@ -22,6 +22,7 @@ from fluss.model.schema.schema import Schema
 from fluss.model.tables.database import DatabaseDescriptor
 from fluss.model.tables.descriptor import TableDescriptor
 from fluss.model.tables.partitions import PartitionSpec, qualified_partition_name
+from fluss_server.catalog import lake_notes
 from fluss_server.catalog.catalog_entries import (
     DatabaseEntry,
     PartitionEntry,
@@ -50,7 +51,7 @@ from fluss_server.server_errors import request_error
 DEFAULT_DATABASE: Final = "fluss"
 _FIRST_SCHEMA_ID: Final = 1
 _WRITER_IDS_TAKEN: Final = 1_000
-_NEVER_MS: Final = 2**63 - 1
+NEVER_MS: Final = 2**63 - 1
 
 
 class Catalog:
@@ -74,6 +75,7 @@ class Catalog:
         self._partitions_by_id: dict[int, PartitionEntry] = {}
         self._producers: dict[str, ProducerOffsets] = {}
         self._writer_ids = iter(range(0))
+        self.lake = lake_notes.LakeNotes(self, store)
         self._load()
 
     # --- databases ------------------------------------------------------------------------------
@@ -198,8 +200,9 @@ class Catalog:
             )
             self._write_table(entry)
             self._write_schema(entry)
+            self.drop_setting(lake_notes.creation_name(path))
         self._remember(entry)
-        self._describe_table(entry)
+        self.describe_table(entry)
         return entry
 
     def change_table(
@@ -223,8 +226,9 @@ class Catalog:
                 self._write_schema(entry)
             if is_rescaled:
                 self._write_bucket_counts(entry)
+            self.drop_setting(lake_notes.creation_name(path))
         self._remember(entry)
-        self._describe_table(entry)
+        self.describe_table(entry)
         return entry
 
     def drop_table(self, path: TablePath) -> TableEntry:
@@ -292,7 +296,7 @@ class Catalog:
         if self._manifests is not None:
             self._manifests.make_directory(self.directory_of(table, entry))
         if table.bucket_count_epoch:
-            self._describe_table(table)
+            self.describe_table(table)
         return entry
 
     def drop_partition(self, table: TableEntry, name: str, spec: PartitionSpec) -> PartitionEntry:
@@ -342,7 +346,7 @@ class Catalog:
         first = self._store.take_numbers(_numbers_name(table_id, column_id), count)
         entry = self._tables_by_id.get(table_id)
         if entry is not None:
-            self._describe_table(entry)
+            self.describe_table(entry)
         return first
 
     @property
@@ -358,14 +362,19 @@ class Catalog:
 
     def setting(self, name: str) -> str | None:
         """Return a setting of the cluster; None where it was never set."""
-        found = self._producers.get(_setting_id(name))
+        found = self._producers.get(setting_id(name))
         return None if found is None else bytes(found.body).decode()
 
     def put_setting(self, name: str, text: str) -> None:
         """Store a setting of the cluster."""
         self.put_producer(
-            ProducerOffsets(producer_id=_setting_id(name), expires_ms=_NEVER_MS, body=text.encode())
+            ProducerOffsets(producer_id=setting_id(name), expires_ms=NEVER_MS, body=text.encode())
         )
+
+    def drop_setting(self, name: str) -> None:
+        """Delete a setting in the open transaction; idempotent."""
+        if self._producers.pop(setting_id(name), None) is not None:
+            self._store.delete("producers", id=setting_id(name))
 
     # --- producers ------------------------------------------------------------------------------
 
@@ -418,7 +427,7 @@ class Catalog:
         counts = {}
         if entry.bucket_count_epoch:
             counts = {each.partition_id: each.bucket_count for each in self.partitions_of(entry)}
-        return manifest_of_table(entry, numbers, counts)
+        return manifest_of_table(entry, numbers, counts, self.lake.record(entry.table_id))
 
     def remove_manifests(self) -> None:
         """Remove the manifests of dropped databases; the files of tables are removed later."""
@@ -436,7 +445,8 @@ class Catalog:
                 sequence=self._store.contents.sequence,
             )
 
-    def _describe_table(self, entry: TableEntry) -> None:
+    def describe_table(self, entry: TableEntry) -> None:
+        """Write the manifest of a table again."""
         if self._manifests is not None:
             self._manifests.put(
                 table_manifest(entry.path, entry.table_id),
@@ -534,7 +544,8 @@ class Catalog:
         self._store.delete("tables", id=entry.table_id)
         self._store.delete("schemas", table_id=entry.table_id)
         self._store.delete("partitions", table_id=entry.table_id)
-        self._mark_for_deletion([self.directory_of(entry, None)])
+        self.drop_setting(lake_notes.record_name(entry.table_id))
+        self._mark_for_deletion(lake_notes.directories_of(entry))
 
     def _mark_for_deletion(self, paths: Iterable[Path]) -> None:
         for path in paths:
@@ -564,7 +575,7 @@ def partition_buckets_name(partition_id: int) -> str:
     return f"buckets {partition_id}"
 
 
-def _setting_id(name: str) -> str:
+def setting_id(name: str) -> str:
     """The row of a setting among those of producers, whose ids have no colon.
 
     So servers of earlier versions can still read the file.

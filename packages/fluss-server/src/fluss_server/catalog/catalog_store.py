@@ -32,6 +32,9 @@ FORMAT: Final = 2
 # A file gets this version when the first table is rescaled: earlier servers, which would count the
 # buckets of partitions wrongly, refuse it.
 FORMAT_WITH_RESCALES: Final = 3
+# And this one when it gets a lake: they would delete rows that are not in the lake yet.
+FORMAT_WITH_LAKE: Final = 4
+_NEWEST: Final = FORMAT_WITH_LAKE
 _APPLICATION_ID: Final = 0x464C5553  # "FLUS", which `file` shows
 _HASH_BYTES: Final = 16
 _SUM_MODULUS: Final = 1 << (8 * _HASH_BYTES)
@@ -141,10 +144,10 @@ def read_contents(path: Path) -> Contents:
 def _contents_of(opened: sqlite3.Connection, path: Path, *, compares: bool = True) -> Contents:
     ((application,),) = opened.execute("PRAGMA application_id").fetchall()
     ((version,),) = opened.execute("PRAGMA user_version").fetchall()
-    if application not in {0, _APPLICATION_ID} or version > FORMAT_WITH_RESCALES:
+    if application not in {0, _APPLICATION_ID} or version > _NEWEST:
         raise LocalServerError(
             f"{path} is no catalog that this version can read (format {version}, this version "
-            f"knows {FORMAT_WITH_RESCALES}).",
+            f"knows {_NEWEST}).",
             hint="Open it with the version of fluss-server that made it, or a newer one.",
             path=str(path),
         )
@@ -225,14 +228,24 @@ class CatalogStore:
                 if not known.has_checks:
                     self._connection.execute(_CHECKS)
                     self._connection.execute(f"PRAGMA user_version = {FORMAT}")
-                self._contents = replace(known, version=FORMAT, directory_id=directory_id)
+                self._contents = replace(
+                    known, version=max(known.version, FORMAT), directory_id=directory_id
+                )
                 self._number()
         self._seal()
 
     def require_rescales(self) -> None:
         """Note in the open transaction that partitions have own bucket counts from now on."""
-        self._connection.execute(f"PRAGMA user_version = {FORMAT_WITH_RESCALES}")
-        self._contents = replace(self._contents, version=FORMAT_WITH_RESCALES)
+        self._require(FORMAT_WITH_RESCALES)
+
+    def require_lake(self) -> None:
+        """Note in the open transaction that tables are tiered into a lake from now on."""
+        self._require(FORMAT_WITH_LAKE)
+
+    def _require(self, version: int) -> None:
+        version = max(version, self._contents.version)
+        self._connection.execute(f"PRAGMA user_version = {version}")
+        self._contents = replace(self._contents, version=version)
 
     def skip_to(self, sequence: int) -> None:
         """Raise the number of the open transaction to at least this one."""

@@ -59,7 +59,10 @@ def manifest_of_database(entry: DatabaseEntry) -> Manifest:
 
 
 def manifest_of_table(
-    entry: TableEntry, numbers: Mapping[str, int], bucket_counts: Mapping[int, int]
+    entry: TableEntry,
+    numbers: Mapping[str, int],
+    bucket_counts: Mapping[int, int],
+    lake: Mapping[str, Any] | None = None,
 ) -> Manifest:
     """Return the manifest of a table.
 
@@ -67,11 +70,14 @@ def manifest_of_table(
         entry: The table.
         numbers: Its next auto-increment numbers.
         bucket_counts: The bucket counts of its partitions by their ids, if it was rescaled.
+        lake: What has been tiered of it.
     """
-    rescales: dict[str, Any] = {}
+    extras: dict[str, Any] = {}
+    if lake is not None:
+        extras["lake"] = lake
     if entry.bucket_count_epoch:
-        rescales["bucket_count_epoch"] = entry.bucket_count_epoch
-        rescales["bucket_counts"] = {str(each): count for each, count in bucket_counts.items()}
+        extras["bucket_count_epoch"] = entry.bucket_count_epoch
+        extras["bucket_counts"] = {str(each): count for each, count in bucket_counts.items()}
     return Manifest(
         kind="table",
         identity={
@@ -87,7 +93,7 @@ def manifest_of_table(
                 for schema_id, schema in entry.schemas.items()
             },
             "numbers": dict(numbers),
-            **rescales,
+            **extras,
             "created": entry.created_ms,
             "modified": entry.modified_ms,
         },

@@ -19,6 +19,7 @@ from fluss_server.handlers import (
     serve_databases,
     serve_fetch,
     serve_keys,
+    serve_lake,
     serve_offsets,
     serve_partitions,
     serve_produce,
@@ -45,6 +46,7 @@ _SERVED = (
     *serve_access.HANDLERS,
     *serve_configs.HANDLERS,
     *serve_rebalance.HANDLERS,
+    *serve_lake.HANDLERS,
     *serve_unsupported.HANDLERS,
 )
 

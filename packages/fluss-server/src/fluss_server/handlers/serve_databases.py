@@ -12,6 +12,7 @@ from fluss.wire import messages as pb
 from fluss.wire.api import ApiKey
 from fluss_server.access.request_rights import database as database_resource
 from fluss_server.catalog.alteration import altered_database
+from fluss_server.handlers.lake_tables import changing_tables
 from fluss_server.request_handler import Call, message_handler
 from fluss_server.server_errors import request_error, with_code
 from fluss_server.server_node import Node
@@ -41,12 +42,14 @@ async def drop_database(
     """Drop a database, with its tables where the request says `cascade`."""
     del call
     name = request.database_name
-    if request.ignore_if_not_exists and not node.catalog.has_database(name):
-        return pb.DropDatabaseResponse()
-    node.catalog.database(name)
-    if not request.cascade and node.catalog.tables_of(name):
-        raise request_error(ErrorCode.DATABASE_NOT_EMPTY, f"Database {name} is not empty.")
-    await asyncio.gather(*map(node.delete_dropped, node.catalog.drop_database(name)))
+    async with changing_tables(node):
+        if request.ignore_if_not_exists and not node.catalog.has_database(name):
+            return pb.DropDatabaseResponse()
+        node.catalog.database(name)
+        if not request.cascade and node.catalog.tables_of(name):
+            raise request_error(ErrorCode.DATABASE_NOT_EMPTY, f"Database {name} is not empty.")
+        dropped = node.catalog.drop_database(name)
+    await asyncio.gather(*map(node.delete_dropped, dropped))
     return pb.DropDatabaseResponse()
 
 

@@ -2,41 +2,79 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from fluss.error_codes import ErrorCode
 from fluss.errors import InvalidNameError
 from fluss.model.cluster.acls import OperationType
 from fluss.model.paths import TablePath
+from fluss.model.tables.descriptor import TableDescriptor
 from fluss.wire import messages as pb
 from fluss.wire.api import ApiKey
 from fluss.wire.table_paths import read_table_path
 from fluss_server.access.request_rights import table as table_resource
 from fluss_server.catalog.alteration import altered_table, changes_nothing
+from fluss_server.catalog.catalog_entries import TableEntry
 from fluss_server.catalog.creation import (
     check_replication,
     check_table,
     read_descriptor,
     with_defaults,
+    with_properties,
 )
+from fluss_server.handlers.lake_tables import alter_in_lake, changing_tables, create_in_lake
+from fluss_server.lake.server_lake import ServerLake
 from fluss_server.request_handler import Call, message_handler
 from fluss_server.server_errors import request_error, with_code
 from fluss_server.server_node import Node
 
 
-def create_table(node: Node, call: Call, request: pb.CreateTableRequest) -> pb.CreateTableResponse:
+def create_table(node: Node, call: Call, request: pb.CreateTableRequest) -> Any:
     """Create a table."""
     del call
     path = read_table_path(request.table_path)
     _check_name(path)
-    descriptor = with_defaults(read_descriptor(request.table_json))
+    lake_format = None if node.lake is None else node.lake.format
+    descriptor = with_defaults(read_descriptor(request.table_json), lake_format=lake_format)
     if not descriptor.is_partitioned:
         check_replication(descriptor)
-    check_table(descriptor)
+    check_table(descriptor, lake_format=lake_format)
     node.catalog.database(path.database_name)
-    if request.ignore_if_exists and node.catalog.find_table(path) is not None:
-        return pb.CreateTableResponse()
-    table = node.catalog.create_table(path, descriptor, now_ms=node.now_ms())
-    node.update_partitions(table)
+    if node.lake is None:
+        return _create(node, path, descriptor, request)
+    return _create_beside_lake(node, node.lake, path, descriptor, request)
+
+
+def _create(
+    node: Node, path: TablePath, descriptor: TableDescriptor, request: pb.CreateTableRequest
+) -> pb.CreateTableResponse:
+    if not (request.ignore_if_exists and node.catalog.find_table(path) is not None):
+        table = node.catalog.create_table(path, descriptor, now_ms=node.now_ms())
+        node.update_partitions(table)
+        if node.lake is not None:
+            node.lake.watch(table, tiered_ms=node.now_ms())
     return pb.CreateTableResponse()
+
+
+async def _create_beside_lake(
+    node: Node,
+    lake: ServerLake,
+    path: TablePath,
+    descriptor: TableDescriptor,
+    request: pb.CreateTableRequest,
+) -> pb.CreateTableResponse:
+    async with lake.ddl:
+        node.catalog.database(path.database_name)
+        if descriptor.options.datalake_enabled:
+            known = node.catalog.find_table(path)
+            if known is None:
+                await create_in_lake(node, lake, path, descriptor)
+            elif known.descriptor.options.datalake_enabled and not request.ignore_if_exists:
+                # Fluss asks its lake first, so a table that exists gets the lake's code.
+                raise request_error(
+                    ErrorCode.LAKE_TABLE_ALREADY_EXIST, f"Table {path} already exists."
+                )
+        return _create(node, path, descriptor, request)
 
 
 def _check_name(path: TablePath) -> None:
@@ -52,26 +90,34 @@ async def alter_table(
     """Change a table's properties or the bucket count of its new partitions, or add columns."""
     del call
     path = read_table_path(request.table_path)
-    # Fluss does not look for a table that it has nothing to change of.
-    may_be_missing = request.ignore_if_not_exists or changes_nothing(request)
-    if may_be_missing and node.catalog.find_table(path) is None:
-        return pb.AlterTableResponse()
-    known = node.catalog.table(path)
-    altered = altered_table(known.descriptor, request)
-    if altered is not known.descriptor:
-        table = node.catalog.change_table(path, altered, now_ms=node.now_ms())
-        await node.tablets.change_table(table)
-        node.update_partitions(table)
+    async with changing_tables(node):
+        # Fluss does not look for a table that it has nothing to change of.
+        may_be_missing = request.ignore_if_not_exists or changes_nothing(request)
+        if may_be_missing and node.catalog.find_table(path) is None:
+            return pb.AlterTableResponse()
+        known = node.catalog.table(path)
+        lake_format = None if node.lake is None else node.lake.format
+        altered = altered_table(known.descriptor, request, lake_format=lake_format)
+        if altered is not known.descriptor:
+            if node.lake is not None:
+                await alter_in_lake(node, node.lake, known, altered, request.config_changes)
+            table = node.catalog.change_table(path, altered, now_ms=node.now_ms())
+            if node.lake is not None:
+                node.lake.watch(table, tiered_ms=node.now_ms())
+            await node.tablets.change_table(table)
+            node.update_partitions(table)
     return pb.AlterTableResponse()
 
 
 async def drop_table(node: Node, call: Call, request: pb.DropTableRequest) -> pb.DropTableResponse:
-    """Drop a table; its files are deleted in the background."""
+    """Drop a table; its files are deleted in the background. The lake keeps what it has of it."""
     del call
     path = read_table_path(request.table_path)
-    if request.ignore_if_not_exists and node.catalog.find_table(path) is None:
-        return pb.DropTableResponse()
-    await node.delete_dropped(node.catalog.drop_table(path))
+    async with changing_tables(node):
+        if request.ignore_if_not_exists and node.catalog.find_table(path) is None:
+            return pb.DropTableResponse()
+        dropped = node.catalog.drop_table(path)
+    await node.delete_dropped(dropped)
     return pb.DropTableResponse()
 
 
@@ -104,11 +150,19 @@ def get_table_info(
     return pb.GetTableInfoResponse(
         table_id=table.table_id,
         schema_id=table.schema_id,
-        table_json=table.json,
+        table_json=_json_of(node, table),
         created_time=table.created_ms,
         modified_time=table.modified_ms,
         bucket_count_epoch=table.bucket_count_epoch,
     )
+
+
+def _json_of(node: Node, table: TableEntry) -> bytes:
+    """Return the descriptor; of a table with a lake, with the settings by which clients open it."""
+    if node.lake is None or not table.descriptor.options.datalake_enabled:
+        return table.json
+    properties = {**table.descriptor.properties, **node.lake.table_settings}
+    return with_properties(table.descriptor, properties=properties).to_json().encode()
 
 
 def get_table_schema(

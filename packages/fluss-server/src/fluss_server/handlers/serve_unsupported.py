@@ -1,11 +1,11 @@
-"""Features this server does not have: lake tiering, remote snapshots.
+"""Features this server does not have: remote snapshots of rows by key.
 
-The responses are those of a cluster without a lake and without snapshots.
+The responses are those of a cluster without snapshots.
 """
 
 from __future__ import annotations
 
-from typing import Any, NoReturn
+from typing import NoReturn
 
 from fluss.error_codes import ErrorCode
 from fluss.wire import messages as pb
@@ -16,37 +16,7 @@ from fluss_server.request_handler import Call, message_handler
 from fluss_server.server_errors import request_error
 from fluss_server.server_node import Node
 
-_COORDINATOR_EPOCH = 0
 _ALTERNATIVES = "Read the rows by SCAN_KV (this package's clients do) or LIMIT_SCAN (pyfluss does)."
-
-
-def get_lake_snapshot(node: Node, call: Call, request: pb.GetLakeSnapshotRequest) -> NoReturn:
-    """Refuse: this server has no lake."""
-    del call
-    table = node.catalog.table(read_table_path(request.table_path))
-    kind = "readable snapshot" if request.readable else "snapshot"
-    raise request_error(
-        ErrorCode.LAKE_SNAPSHOT_NOT_EXIST,
-        f"Lake table {kind} doesn't exist for table: {table.path}, table id: {table.table_id}",
-    )
-
-
-def lake_heartbeat(
-    node: Node, call: Call, request: pb.LakeTieringHeartbeatRequest
-) -> pb.LakeTieringHeartbeatResponse:
-    """Return no work: no table waits to be tiered."""
-    del node, call, request
-    return pb.LakeTieringHeartbeatResponse(coordinator_epoch=_COORDINATOR_EPOCH)
-
-
-def refuse_lake(node: Node, call: Call, request: Any) -> NoReturn:
-    """Refuse to commit to a lake."""
-    del node, request
-    raise request_error(
-        ErrorCode.LAKE_STORAGE_NOT_CONFIGURED_EXCEPTION,
-        f"{call.key.name}: this cluster has no lake.",
-        hint="Run Fluss itself for tables that are tiered into a lake.",
-    )
 
 
 # --- snapshots of primary key state -------------------------------------------------------------
@@ -188,10 +158,6 @@ def _partition(node: Node, table: TableEntry, name: str) -> PartitionEntry:
 
 
 HANDLERS = (
-    message_handler(ApiKey.GET_LAKE_SNAPSHOT, get_lake_snapshot),
-    message_handler(ApiKey.LAKE_TIERING_HEARTBEAT, lake_heartbeat),
-    message_handler(ApiKey.PREPARE_LAKE_TABLE_SNAPSHOT, refuse_lake),
-    message_handler(ApiKey.COMMIT_LAKE_TABLE_SNAPSHOT, refuse_lake),
     message_handler(ApiKey.GET_LATEST_KV_SNAPSHOTS, get_latest_kv_snapshots),
     message_handler(ApiKey.GET_KV_SNAPSHOT_METADATA, get_kv_snapshot_metadata),
     message_handler(ApiKey.LIST_KV_SNAPSHOTS, list_kv_snapshots),

@@ -333,3 +333,13 @@ ALTERABLE: Final = frozenset(
         TableOptions.auto_partition_precreate,
     )
 )
+
+# Those that a cluster with a lake can alter, too.
+LAKE_ALTERABLE: Final = frozenset(
+    option.key
+    for option in (
+        TableOptions.datalake_enabled,
+        TableOptions.datalake_freshness_ms,
+        TableOptions.datalake_auto_compaction,
+    )
+)

@@ -1,0 +1,109 @@
+"""Which snapshots of the lake a server knows of a table: pure rules, and their text in the catalog.
+
+A worker tells the server each snapshot that it commits to the lake, with a file of the offsets that
+it has. Usually the newest alone is kept. Java: `LakeTable`, `LakeTableHelper`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class KnownSnapshot:
+    """A snapshot of the lake.
+
+    Attributes:
+        snapshot_id: The snapshot.
+        tiered: The name of the file with the offsets that it has.
+        readable: The name of the file with the offsets that readers find in it; None where that is
+            not known.
+    """
+
+    snapshot_id: int
+    tiered: str
+    readable: str | None = None
+
+    @property
+    def files(self) -> set[str]:
+        """The names of its files."""
+        return {self.tiered} if self.readable is None else {self.tiered, self.readable}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LakeRecord:
+    """What the server knows of a table's lake.
+
+    Attributes:
+        snapshots: The snapshots, the newest last.
+        tiered_ms: When the newest was committed; 0 for never.
+    """
+
+    snapshots: tuple[KnownSnapshot, ...] = ()
+    tiered_ms: int = 0
+
+    def find(self, snapshot_id: int | None) -> KnownSnapshot | None:
+        """Return a snapshot; of None, the newest."""
+        if snapshot_id is None:
+            return self.snapshots[-1] if self.snapshots else None
+        return next((each for each in self.snapshots if each.snapshot_id == snapshot_id), None)
+
+    @property
+    def readable(self) -> tuple[int, str] | None:
+        """The newest snapshot whose readable offsets are known, and their file."""
+        for each in reversed(self.snapshots):
+            if each.readable is not None:
+                return each.snapshot_id, each.readable
+        return None
+
+    @property
+    def files(self) -> set[str]:
+        """The names of the files that it needs."""
+        return set[str]().union(*(each.files for each in self.snapshots))
+
+    def with_snapshot(
+        self, added: KnownSnapshot, *, earliest_kept: int | None, now_ms: int
+    ) -> LakeRecord:
+        """Return the record with a new snapshot, and without those that are not kept.
+
+        Args:
+            added: The new snapshot. If it is the newest already, it takes its place.
+            earliest_kept: The first snapshot that is kept; of one that is not known, such as -1,
+                all are kept, and of None only the new one.
+            now_ms: The time.
+        """
+        known = self.snapshots
+        if known and known[-1].snapshot_id == added.snapshot_id:
+            # A worker that lost the answer sends its request again.
+            known = known[:-1]
+        if earliest_kept is None:
+            known = ()
+        else:
+            ids = [each.snapshot_id for each in known]
+            known = known[ids.index(earliest_kept) :] if earliest_kept in ids else known
+        return LakeRecord(snapshots=(*known, added), tiered_ms=now_ms)
+
+    def to_json_object(self) -> dict[str, Any]:
+        """Return its form in JSON."""
+        return {
+            "tiered": self.tiered_ms,
+            "snapshots": [
+                [each.snapshot_id, each.tiered, each.readable] for each in self.snapshots
+            ],
+        }
+
+
+def record_from_json(content: Mapping[str, Any] | None) -> LakeRecord:
+    """Read the form in JSON; None is a record without snapshots."""
+    if content is None:
+        return LakeRecord()
+    return LakeRecord(snapshots=_snapshots(content["snapshots"]), tiered_ms=int(content["tiered"]))
+
+
+def _snapshots(listed: Sequence[Sequence[Any]]) -> tuple[KnownSnapshot, ...]:
+    return tuple(
+        KnownSnapshot(snapshot_id=snapshot_id, tiered=tiered, readable=readable)
+        for snapshot_id, tiered, readable in listed
+    )

@@ -1,0 +1,53 @@
+"""Retention: which segments of a bucket's log are deleted.
+
+Old rows go in whole segments, except for what is still needed: by rows by key that are not on the
+disk yet, and of a table with a lake, everything that has not been copied into it.
+"""
+
+from __future__ import annotations
+
+import logging
+from typing import TYPE_CHECKING
+
+from fluss.errors import FlussError
+
+if TYPE_CHECKING:
+    from fluss_server.server_node import Node
+    from fluss_server.tablets import Tablet
+
+_LOG = logging.getLogger(__name__)
+
+
+async def expire_log(node: Node, tablet: Tablet) -> None:
+    """Delete the segments of a bucket that have expired.
+
+    Raises:
+        OSError: The disk refused.
+    """
+    now_ms = node.now_ms()
+    floor: int | None = None
+    if tablet.table.descriptor.has_primary_key:
+        # Until the state is open, it is not known how much of the log it needs.
+        floor = tablet.log.start_offset if tablet.state is None else tablet.state.applied_offset
+    if tablet.table.info.options.datalake_enabled:
+        tiered = await _tiered_end(node, tablet)
+        floor = tiered if floor is None else min(floor, tiered)
+    async with tablet.lock.reserve():
+        if tablet.is_dropped:
+            return
+        tablet.log.writers.expire(now_ms=now_ms)
+        ttl_ms = tablet.table.info.options.log_ttl_ms
+        await node.in_storage(
+            tablet.log.expire,
+            older_than_ms=now_ms - ttl_ms if ttl_ms > 0 else None,
+            bytes_max=node.config.retention_bytes,
+            floor=floor,
+        )
+
+
+async def _tiered_end(node: Node, tablet: Tablet) -> int:
+    try:
+        return await node.in_storage(node.tiered.end_of, tablet.table, tablet.bucket)
+    except (FlussError, OSError) as error:
+        _LOG.warning("the log of %s is kept: %s", tablet.bucket, error)
+        return 0
