@@ -9,7 +9,7 @@ from fluss.errors import FlussError
 from fluss.model.paths import PhysicalTablePath, TablePath
 from fluss.write.write_batch import Route, WriteBatch
 from fluss.write.write_result import Chunk
-from fluss.write.write_tally import PARTS_MAX, WriteTally
+from fluss.write.write_tally import PARTS_MAX, WriteProgress, WriteTally
 
 FATES = {"acknowledged": (True, None, False), "doubt": (True, "no", True), "refused": (True, "no", False), "open": (False, None, False)}  # fmt: skip
 
@@ -85,3 +85,19 @@ def test_a_long_stream_takes_no_more_than_so_many_parts(fate):
     assert (found.acknowledged, found.in_doubt) == (
         (rows, 0) if fate == "acknowledged" else (0, rows)
     )
+
+
+def test_writers_of_one_table_are_counted_together():
+    first, second = WriteTally(), WriteTally()
+    first.add(0, 4, chunk("acknowledged"))
+    second.add(4, 2, chunk("doubt"))
+    first.add(6, 3, chunk("acknowledged", "refused", of_row=[0, 1, 1]))
+    alone = first.report()
+    assert WriteProgress.joined([alone]) is alone
+    found = WriteProgress.joined([alone, second.report()])
+    assert (found.acknowledged, found.in_doubt, found.not_written, found.total) == (5, 2, 2, 9)
+    assert (found.first_missing, found.first_untaken) == (4, 9)
+    assert (found.doubtful.tolist(), found.missing.tolist()) == ([4, 5], [7, 8])
+    assert not first.is_empty
+    first.reset()
+    assert first.is_empty

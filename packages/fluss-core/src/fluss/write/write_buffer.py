@@ -23,15 +23,14 @@ import numpy as np
 import pyarrow as pa
 
 from fluss.errors import ClosedError, FlussError
-from fluss.records.arrow.batch_layout import BatchLayout
 from fluss.records.convert.from_values import batch_from_values
-from fluss.records.convert.numpy_columns import to_batch, to_columns
 from fluss.rows.buffers.columns import BoolArray
 from fluss.waiting import InterruptibleLock
 from fluss.write.caller_rows import rows_counted
+from fluss.write.collected_rows import joined_rows, marks_of, runs_of
 from fluss.write.plan_accumulator import BatchSizes
 from fluss.write.sender import Sender
-from fluss.write.wire_rows import RowPartitions, WireRows
+from fluss.write.wire_rows import WireRows
 from fluss.write.write_batch import WriteBatch
 from fluss.write.write_encoding import Encoded, Target
 from fluss.write.write_result import (
@@ -184,15 +183,20 @@ class WriteBuffer:
         """Take at least one row; a small frame is collected until the buffer is sealed."""
         size = rows.batch.nbytes  # walks through all buffers, so it is asked once
         if size < self._sizes.target_bytes * _FULL_FRAME:
-            return [self._collect(rows, size, deletes=deletes)]
+            return [self._collect(rows, size, [(0, rows.batch.num_rows)] if deletes else [])]
         marks = np.ones(rows.batch.num_rows, dtype=np.bool_) if deletes else None
         return self._add_now(self._parts(rows, size), marks, is_frame=True)
 
     def add_changes(self, rows: WireRows, deletes: BoolArray) -> list[WriteResultHandle]:
-        """Take rows of which some delete their keys; they are queued immediately."""
-        return self._add_now(self._parts(rows, rows.batch.nbytes), deletes, is_frame=True)
+        """Take rows of which some delete their keys; few are collected until all are sealed."""
+        size = rows.batch.nbytes
+        if size < self._sizes.target_bytes * _FULL_FRAME:
+            return [self._collect(rows, size, runs_of(deletes))]
+        return self._add_now(self._parts(rows, size), deletes, is_frame=True)
 
-    def _collect(self, frame: WireRows, size: int, *, deletes: bool) -> WriteResultHandle:
+    def _collect(
+        self, frame: WireRows, size: int, deletes: Sequence[tuple[int, int]]
+    ) -> WriteResultHandle:
         rows = self.open_rows
         if rows.bytes >= rows.target_bytes:
             self.seal()
@@ -206,8 +210,7 @@ class WriteBuffer:
             rows.takes_values = False
             rows.count += frame.batch.num_rows
             rows.bytes += size
-            if deletes:
-                self._deletes.append((position, rows.count))
+            self._deletes += [(position + first, position + stop) for first, stop in deletes]
         if not self._is_lingering:
             self._start_lingering()
         return handle
@@ -310,8 +313,8 @@ class WriteBuffer:
         try:
             if values:
                 frames.append(self._row_frame(values))
-            marks = _marks(deletes, count) if deletes else None
-            joined = _joined(frames, self._target.layout)
+            marks = marks_of(deletes, count) if deletes else None
+            joined = joined_rows(frames, self._target.layout)
             with rows_counted(first=first):
                 encoded = self._target.encode(joined, marks, is_frame=False)
             self._queue(chunk, encoded)
@@ -425,16 +428,39 @@ class WriteBuffer:
         Raises:
             FlussError: Something could not be written since the last flush. It is raised once.
         """
+        await self.completed()
+        failure = self.settle()
+        if failure is not None:
+            raise failed_write(self._target.table, failure, self.progress)
+
+    async def completed(self) -> None:
+        """Wait until all that was taken is written or has failed. Runs on the engine's loop."""
         if self.open_rows.count or not self._sealing.is_free:
             await anyio.to_thread.run_sync(self.seal)
         pending = [each for each in self._incomplete if not each.is_completed]
         if pending:
             await all_completed(pending)
+
+    def settle(self) -> FlussError | None:
+        """Report the rows until now in `progress`, and count from here on; the first failure.
+
+        Runs on the engine's loop, which does nothing else meanwhile.
+        """
         self.progress = self.tally.report()
         self.tally.reset()
         failure, self._failure = self._failure, None
-        if failure is not None:
-            raise failed_write(self._target.table, failure, self.progress)
+        return failure
+
+    @property
+    def is_idle(self) -> bool:
+        """Whether there is nothing to report: all rows are written, and were reported."""
+        is_empty = not self.open_rows.count and self._sealing.is_free and self.tally.is_empty
+        return is_empty and not self._incomplete and self._failure is None
+
+    def number_from(self, first: int) -> None:
+        """Count the next row as row `first`; nothing is collected at the moment."""
+        with self._lock:
+            self._rows_before = first
 
     async def close(self) -> None:
         """Flush, and take no more rows."""
@@ -462,29 +488,3 @@ async def all_completed(batches: Sequence[WriteBatch]) -> None:
     for batch in batches:
         batch.waiters.append(completed)
     await done
-
-
-def _marks(deletes: Sequence[tuple[int, int]], count: int) -> BoolArray:
-    marks = np.zeros(count, dtype=np.bool_)
-    for first, stop in deletes:
-        marks[first:stop] = True
-    return marks
-
-
-def _joined(frames: Sequence[WireRows], layout: BatchLayout) -> WireRows:
-    if len(frames) == 1:
-        return frames[0]
-    # Wire form leaves names of nested fields, zones and nullability open; one table does not.
-    same = [
-        frame.batch
-        if frame.batch.schema.equals(layout.wire_schema)
-        else to_batch(to_columns(frame.batch, layout.types), layout.wire_schema)
-        for frame in frames
-    ]
-    known = [
-        (frame.partitions, frame.batch.num_rows) for frame in frames if frame.partitions is not None
-    ]
-    return WireRows(
-        batch=pa.Table.from_batches(same).combine_chunks().to_batches()[0],
-        partitions=RowPartitions.joined(known) if len(known) == len(frames) else None,
-    )

@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import threading
 from collections import deque
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Final, Self, TypeAlias
 
@@ -97,6 +97,28 @@ class WriteProgress:
     def total(self) -> int:
         """The number of all rows."""
         return self.acknowledged + self.in_doubt + self.not_written
+
+    @classmethod
+    def joined(cls, parts: Sequence[WriteProgress]) -> WriteProgress:
+        """The progress of rows that several writers of one table took, and numbered together."""
+        if len(parts) == 1:
+            return parts[0]
+        offsets: dict[TableBucket, int] = {}
+        for part in parts:
+            for bucket, offset in part.last_offsets.items():
+                offsets[bucket] = max(offset, offsets.get(bucket, -1))
+        untaken = max(each.first_untaken for each in parts)
+        missing = [each.first_missing for each in parts if each.in_doubt or each.not_written]
+        return cls(
+            acknowledged=sum(each.acknowledged for each in parts),
+            in_doubt=sum(each.in_doubt for each in parts),
+            not_written=sum(each.not_written for each in parts),
+            first_missing=min(missing, default=untaken),
+            first_untaken=untaken,
+            doubtful=np.sort(np.concatenate([each.doubtful for each in parts])),
+            missing=np.sort(np.concatenate([each.missing for each in parts])),
+            last_offsets=offsets,
+        )
 
     def of(self, rows: int | None) -> Self:
         """The progress of a frame with so many rows, of which the last were never taken."""
@@ -201,6 +223,11 @@ class WriteTally:
             missing=_joined(found[_NOT_WRITTEN]),
             last_offsets=last_offsets,
         )
+
+    @property
+    def is_empty(self) -> bool:
+        """Whether no row was taken since the last `reset`, and none is in flight."""
+        return not self._parts and not any(self._counts)
 
     def reset(self) -> None:
         """Count from here on; parts in flight are kept."""

@@ -56,8 +56,6 @@ class WireWriter(WriteBuffer):
     def take_changes(self, rows: WireRows, deletes: BoolArray) -> None:
         """Take rows in their order, some of which delete their keys.
 
-        They are queued immediately; a caller with few at a time gathers them first.
-
         Args:
             rows: The rows.
             deletes: Which of them delete. Of these, only the key is looked at.

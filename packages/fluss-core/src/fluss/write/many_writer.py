@@ -1,0 +1,360 @@
+"""One writer for many tables: routers and CDC sinks write rows to tables by name, and flush once.
+
+All writers of a connection share its sender, its writer id and its memory for writes. What is added
+here is which table a row belongs to, when facts of a table are asked for again, and one report of
+all tables. The rows of one table are written in the order of the calls; between tables there is no
+order. Rows are split by `write.route_frames`.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Coroutine, Iterable, Sequence
+from typing import Any, Final, TypeVar
+
+from fluss.connection.connection import ClientConnection, TableHandle
+from fluss.errors import (
+    ClosedError,
+    InvalidNameError,
+    InvalidSchemaError,
+    InvalidValueError,
+    LimitExceededError,
+    SchemaMismatchError,
+)
+from fluss.model.did_you_mean import did_you_mean
+from fluss.model.paths import TablePath
+from fluss.waiting import InterruptibleLock
+from fluss.write.caller_rows import naming_frame
+from fluss.write.flush_report import FlushReport, failed_flush, flush_report
+from fluss.write.frame_checks import Mode
+from fluss.write.table_writer import (
+    MergeMode,
+    PreparedRows,
+    TableOutcome,
+    TableWriter,
+    is_single_row,
+)
+from fluss.write.writer_pool import writer_pool
+
+T = TypeVar("T")
+
+TABLES_MAX: Final = 10_000
+# How many tables are asked for at a time.
+OPENED_AT_ONCE: Final = 32
+# How often single rows look whether too much waits in memory.
+ROWS_PER_LOOK: Final = 256
+_ROWS_PER_SUM: Final = 4_096
+# Writers with outdated facts that are kept: a thread may still hold one.
+_RETIRED_MAX: Final = 1_000
+# Rows that wait for being encoded take at most this part of the memory for writes.
+_OPEN_PART: Final = 4
+# Facts of a table that refuse a row are asked for again, at most this often.
+ASKED_AGAIN_S: Final = 1.0
+# Refusals that current facts of a table may not repeat.
+_BY_FACTS: Final = (InvalidValueError, SchemaMismatchError, InvalidSchemaError, InvalidNameError)
+
+
+class ManyWriter:
+    """Writes to many tables. Any thread may use it.
+
+    Args:
+        connection: The connection.
+        tables: The tables that may be written to; None for all. More can be added.
+        clock: The time in seconds.
+    """
+
+    def __init__(
+        self,
+        connection: ClientConnection,
+        tables: Iterable[TablePath] | None,
+        *,
+        clock: Callable[[], float],
+    ) -> None:
+        self._connection = connection
+        self._clock = clock
+        self._lock = InterruptibleLock()
+        self._listed: dict[TablePath, None] | None = None
+        self._writers: dict[TablePath, TableWriter] = {}
+        self._retired: list[TableWriter] = []  # of facts that have changed, until the next flush
+        self._outcomes: list[TableOutcome] = []  # that no flush has reported yet
+        self._asked_at: dict[TablePath, float] = {}
+        self._suspects: set[TablePath] = set()
+        self._flushing = asyncio.Lock()
+        self._closed = False
+        self._memory = writer_pool(connection).sender.memory
+        self._rows_unlooked = 0
+        # Called when functions that `taker` gave must not be used any more.
+        self.when_changed: Callable[[], None] = lambda: None
+        if tables is not None:
+            self._listed = {}
+            self.add(tables)
+
+    # --- tables -------------------------------------------------------------------------------
+
+    @property
+    def tables(self) -> tuple[TablePath, ...]:
+        """The tables that it was given, or has written to."""
+        with self._lock:
+            return tuple(self._writers if self._listed is None else self._listed)
+
+    def add(self, tables: Iterable[TablePath]) -> None:
+        """Open tables, many at a time.
+
+        Raises:
+            TableNotFoundError: There is no such table.
+        """
+        self._check_open()
+        with self._lock:
+            new = [each for each in dict.fromkeys(tables) if each not in self._writers]
+            self._check_count(len(new))
+            for handle in self._run(opened_tables(self._connection, new)):
+                self._writers[handle.info.table_path] = TableWriter(handle)
+            if self._listed is not None:
+                self._listed |= dict.fromkeys(new)
+
+    def remove(self, table: TablePath) -> None:
+        """Take no more rows for a table; those that were taken are written, and reported."""
+        with self._lock:
+            writer = self._writers.get(table)
+            if writer is not None:
+                self._retire(writer)
+                del self._writers[table]
+                self.when_changed()
+            if self._listed is not None:
+                self._listed.pop(table, None)
+
+    def writer(self, path: TablePath) -> TableWriter:
+        """The writer of a table, with current facts if the last flush found it failing.
+
+        Raises:
+            InvalidValueError: The table is not among those of this writer.
+            TableNotFoundError: There is no such table.
+        """
+        with self._lock:
+            self._check_open()
+            writer = self._writers.get(path)
+            if writer is not None and path not in self._suspects:
+                return writer
+            if writer is None and self._listed is not None:
+                raise self._not_listed(path)
+            if writer is None:
+                self._check_count(1)
+            current = self._run(self._connection.table(path))
+            self._suspects.discard(path)
+            if writer is None:
+                self._writers[path] = TableWriter(current)
+            else:
+                self._replace(writer, current)
+            return self._writers[path]
+
+    def _replace(self, writer: TableWriter, current: TableHandle) -> bool:
+        """Write with the current facts of a table from here on; whether they are others."""
+        if writer.info == current.info:
+            return False
+        writer.seal()  # its rows come first
+        self._retire(writer)
+        self._writers[current.info.table_path] = TableWriter(current, first=writer.rows_taken)
+        self.when_changed()
+        return True
+
+    def _retire(self, writer: TableWriter) -> None:
+        # Before it leaves the others, so that a flush meanwhile finds it.
+        self._retired.append(writer)
+        if len(self._retired) > _RETIRED_MAX:
+            idle = next((each for each in self._retired if each.is_idle), None)
+            if idle is None:
+                raise LimitExceededError(
+                    f"{_RETIRED_MAX:,} tables were removed or altered since the last flush.",
+                    hint="Flush more often.",
+                )
+            self._retired.remove(idle)
+
+    def _has_changed(self, writer: TableWriter) -> bool:
+        """Whether a table is another than its writer knows; asked once in a while."""
+        path = writer.info.table_path
+        with self._lock:
+            if self._writers.get(path) is not writer:
+                return path in self._writers
+            now = self._clock()
+            if now - self._asked_at.get(path, -ASKED_AGAIN_S) < ASKED_AGAIN_S:
+                return False
+            self._asked_at[path] = now
+            return self._replace(writer, self._run(self._connection.table(path)))
+
+    def _check_count(self, more: int) -> None:
+        if len(self._writers) + more > TABLES_MAX:
+            raise LimitExceededError(
+                f"A writer takes at most {TABLES_MAX:,} tables.",
+                hint="Remove tables that are written to no more, or use several writers.",
+            )
+
+    def _not_listed(self, path: TablePath) -> InvalidValueError:
+        known = [str(each) for each in self._listed or ()]
+        near = did_you_mean(str(path), known)
+        return InvalidValueError(
+            f"{path} is not among the {len(known)} tables of this writer.",
+            hint=near or "Add it to the tables of the writer.",
+            table=str(path),
+        )
+
+    # --- rows ---------------------------------------------------------------------------------
+
+    def take(
+        self,
+        path: TablePath,
+        mode: Mode,
+        data: Any,
+        columns: Sequence[str] | None = None,
+        merge_mode: MergeMode | None = None,
+    ) -> list[Any]:
+        """Take one row (a dict or a tuple), or the rows of a frame; returns their handles.
+
+        Rows in memory are all checked before the first is taken.
+        """
+        self.look(1)
+        writer = self.writer(path)
+        try:
+            return self._taken_by(writer, mode, data, columns, merge_mode)
+        except _BY_FACTS as error:
+            if not self._has_changed(writer):
+                raise error.add_context(table=str(path)) from None
+        return self._taken_by(self.writer(path), mode, data, columns, merge_mode)
+
+    def _taken_by(
+        self,
+        writer: TableWriter,
+        mode: Mode,
+        data: Any,
+        columns: Sequence[str] | None,
+        merge_mode: MergeMode | None,
+    ) -> list[Any]:
+        with naming_frame(data):
+            if columns is None and is_single_row(data):
+                return [writer.take_row(mode, data, merge_mode)]
+            return writer.take(writer.prepare(mode, data, columns, merge_mode))
+
+    def prepare(self, path: TablePath, mode: Mode | None, data: Any) -> PreparedRows:
+        """Check rows for a table, and take none; without a mode the table decides."""
+        writer = self.writer(path)
+        try:
+            return _prepared(writer, mode, data)
+        except _BY_FACTS as error:
+            if not self._has_changed(writer):
+                raise error.add_context(table=str(path)) from None
+        return _prepared(self.writer(path), mode, data)
+
+    def take_prepared(self, prepared: PreparedRows) -> None:
+        """Take rows that were checked."""
+        self.look(ROWS_PER_LOOK)
+        writer = prepared.writer
+        writer.take(prepared)
+        if self._writers.get(writer.info.table_path) is not writer:
+            writer.seal()  # the table has changed meanwhile: these rows come before later ones
+
+    def look(self, rows: int) -> None:
+        """Wait while the memory for writes is used up; encode what waits if it is too much.
+
+        Args:
+            rows: About how many rows were taken since the last look.
+        """
+        self._check_open()
+        if not self._memory.is_left:
+            self._memory.wait()
+        self._rows_unlooked += rows
+        if self._rows_unlooked >= _ROWS_PER_SUM:
+            self._rows_unlooked = 0
+            self._seal_much()
+
+    def _seal_much(self) -> None:
+        writers = self._all()
+        if sum(each.open_bytes for each in writers) > self._memory.bytes_max // _OPEN_PART:
+            for each in writers:
+                each.seal()
+
+    # --- results ------------------------------------------------------------------------------
+
+    def seal(self) -> None:
+        """Queue what was taken so far, on the calling thread, in place of a worker's."""
+        for writer in self._all():
+            writer.seal()
+
+    async def flush(self) -> None:
+        """Wait until everything taken so far is written or has failed. Runs on the engine's loop.
+
+        What became of it is found by `outcome`, so an interrupted caller loses nothing.
+        """
+        async with self._flushing:
+            busy = [each for each in self._all() if not each.is_idle]
+            await asyncio.gather(*(each.completed() for each in busy))
+            for writer in busy:
+                done = writer.settle()
+                if done is not None:
+                    self._outcomes.append(done)
+                    if done.failure is not None:
+                        self._suspects.add(done.table.table_path)
+            if self._suspects:
+                self.when_changed()
+
+    def outcome(self) -> FlushReport:
+        """The report of all that was flushed and not reported.
+
+        Raises:
+            FlussError: Rows of a table could not be written; see `flush_report.failed_flush`. It
+                is raised once.
+        """
+        with self._lock:
+            outcomes, self._outcomes = self._outcomes, []
+        error = failed_flush(outcomes)
+        if error is not None:
+            raise error
+        return flush_report(outcomes)
+
+    def _all(self) -> list[TableWriter]:
+        # Without the lock: the engine must not wait for a thread that waits for the engine. One
+        # that is retired meanwhile is among the first or the second.
+        current = list(self._writers.values())
+        return list(dict.fromkeys([*self._retired, *current]))
+
+    @property
+    def is_closed(self) -> bool:
+        """Whether it has been closed."""
+        return self._closed
+
+    def close(self) -> None:
+        """Take no more rows; those that were taken are still written."""
+        self._closed = True
+        self.when_changed()
+
+    def _check_open(self) -> None:
+        if self._closed:
+            raise ClosedError("The writer has been closed.", hint="Open another one.")
+
+    def _run(self, work: Coroutine[Any, Any, T]) -> T:
+        return self._connection.engine.run(work)
+
+
+def _prepared(writer: TableWriter, mode: Mode | None, data: Any) -> PreparedRows:
+    chosen: Mode = mode or ("upsert" if writer.info.has_primary_key() else "append")
+    return writer.prepare(chosen, data)
+
+
+async def opened_tables(
+    connection: ClientConnection, paths: Sequence[TablePath]
+) -> list[TableHandle]:
+    """Tables as they are now, many of them asked for at a time.
+
+    Raises:
+        TableNotFoundError: There is no such table.
+    """
+    limit = asyncio.Semaphore(OPENED_AT_ONCE)
+
+    async def opened(path: TablePath) -> TableHandle:
+        async with limit:
+            return await connection.table(path)
+
+    tasks = [asyncio.ensure_future(opened(each)) for each in paths]
+    try:
+        return list(await asyncio.gather(*tasks))
+    finally:
+        for task in tasks:
+            task.cancel()
