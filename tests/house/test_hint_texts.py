@@ -14,7 +14,7 @@ AT_ONE_DOOR = (
     "aio/", "cli/", "fsspec/", "pandas/", "session/", "dialects/", "exactly_once/", "log/log_scan.py",
     "state/limit_scan.py", "admin/admin.py", "write/pandas_frames.py", "write/polars_frames.py",
     "model/types/polars_types.py", "connection/arguments.py", "model/offsets.py",
-    "scan/dataset.py", "scan/follow.py", "scan/scan.py", "scan/table_source.py",
+    "scan/dataset.py", "scan/follow.py", "scan/followed_table.py", "scan/scan.py", "scan/table_source.py",
 )  # fmt: skip
 # A method, an option as an argument, or a type of one library.
 OF_A_DOOR = re.compile(r"\b[a-z_]\w*\(|\b(?:pa|pl|pd|pyarrow)\.|\b[a-z_]+=(?![:'\w]*\.)|_OFFSET\b")

@@ -43,7 +43,7 @@ def test_by_default_only_what_comes(events, rows):
 
 
 def test_partitions_that_are_created_join(parted, rows, monkeypatch):
-    monkeypatch.setattr(fluss.scan.follow, "PARTITIONS_EVERY_S", 0.0)
+    monkeypatch.setattr(fluss.scan.followed_table, "PARTITIONS_EVERY_S", 0.0)
     with parted.follow(columns=["id", "_partition"]) as follow:
         follow.poll(0.05)
         new = rows.slice(0, 2).set_column(1, "day", [["2026-02-01"] * 2])

@@ -189,7 +189,7 @@ def test_a_partition_that_is_made_again_with_other_buckets_is_written(session, c
 
 
 def test_a_follower_reads_new_partitions_with_all_their_buckets(session, monkeypatch):
-    monkeypatch.setattr("fluss.scan.follow.PARTITIONS_EVERY_S", 0.05)
+    monkeypatch.setattr("fluss.scan.followed_table.PARTITIONS_EVERY_S", 0.05)
     table = grown(session, "followed", bucket_key=["id"])
     seen = []
     with table.follow(start="earliest") as follower:

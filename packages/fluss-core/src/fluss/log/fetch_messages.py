@@ -78,8 +78,14 @@ class FetchTarget:
         return fetch.pushes_projection and self.positions is not None
 
 
-def write_fetch(fetch: Fetch, target: FetchTarget, view: ClusterView) -> bytes:
-    """The body of a request; the view knows the bucket counts by which servers check it."""
+def write_fetch(fetch: Fetch, targets: Mapping[int, FetchTarget], view: ClusterView) -> bytes:
+    """The body of a request for buckets of some tables.
+
+    Args:
+        fetch: The buckets.
+        targets: What is fetched of each table, by its id.
+        view: Knows the bucket counts by which servers check the request.
+    """
     request = messages.FetchLogRequest(
         follower_server_id=CLIENT_IS_NO_FOLLOWER,
         max_bytes=fetch.bytes_max,
@@ -87,14 +93,12 @@ def write_fetch(fetch: Fetch, target: FetchTarget, view: ClusterView) -> bytes:
         min_bytes=fetch.bytes_min,
         read_preference=REMOTE_FIRST if fetch.prefers_remote else None,
     )
-    projects = target.projects(fetch)
-    table = request.tables_req.add(table_id=target.table_id, projection_pushdown_enabled=projects)
-    if projects and target.positions is not None:
-        table.projected_fields.extend(target.positions)
-    if target.pruning is not None and target.pruning_schema_id is not None:
-        table.filter_predicate.CopyFrom(target.pruning)
-        table.filter_schema_id = target.pruning_schema_id
+    tables: dict[int, messages.PbFetchLogReqForTable] = {}
     for position in fetch.positions:
+        table_id = position.bucket.table_id
+        table = tables.get(table_id)
+        if table is None:
+            table = tables[table_id] = _write_table(request, fetch, targets[table_id])
         table.buckets_req.add(
             partition_id=position.bucket.partition_id,
             bucket_id=position.bucket.bucket_id,
@@ -103,6 +107,19 @@ def write_fetch(fetch: Fetch, target: FetchTarget, view: ClusterView) -> bytes:
             routing_bucket_count=view.routing_count(position.bucket),
         )
     return write_message(request)
+
+
+def _write_table(
+    request: messages.FetchLogRequest, fetch: Fetch, target: FetchTarget
+) -> messages.PbFetchLogReqForTable:
+    projects = target.projects(fetch)
+    table = request.tables_req.add(table_id=target.table_id, projection_pushdown_enabled=projects)
+    if projects and target.positions is not None:
+        table.projected_fields.extend(target.positions)
+    if target.pruning is not None and target.pruning_schema_id is not None:
+        table.filter_predicate.CopyFrom(target.pruning)
+        table.filter_schema_id = target.pruning_schema_id
+    return table
 
 
 def read_fetch(body: memoryview) -> Mapping[TableBucket, FetchedBucket]:

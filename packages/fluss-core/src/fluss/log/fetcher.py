@@ -12,7 +12,6 @@ raised when the reader comes to it, and again whenever nothing else can be taken
 from __future__ import annotations
 
 import asyncio
-import copy
 import logging
 import random
 from collections import deque
@@ -31,6 +30,7 @@ from fluss.model.offsets import OffsetSpec
 from fluss.model.paths import TableBucket
 from fluss.net.leader_requests import find_partition_path
 from fluss.net.list_offsets import list_offsets
+from fluss.net.schema_cache import SchemaCache
 from fluss.net.wait_notices import notices
 from fluss.records.arrow.projection import Projection
 from fluss.records.log.log_header import Magic1
@@ -42,7 +42,14 @@ log = logging.getLogger("fluss.fetcher")
 
 
 class Fetcher:
-    """Fetches one scanner's buckets ahead of its reader. Lives on the engine's loop."""
+    """Fetches one scanner's buckets ahead of its reader. Lives on the engine's loop.
+
+    Args:
+        table: The first table; more may be added.
+        target: What is fetched of it.
+        limits: How much is fetched per request, and may be unread, of all tables together.
+        is_bounded: Whether each bucket is read up to the end that its leader names first.
+    """
 
     def __init__(
         self,
@@ -55,8 +62,9 @@ class Fetcher:
         self.plan = FetchPlan(limits, is_bounded)
         self._magic_1: Magic1 = table.connection.magic_1
         self._cluster = table.connection.cluster
-        self._schemas = table.schemas
-        self._target = target
+        self._schemas: dict[int, SchemaCache] = {}
+        self._targets: dict[int, messages.FetchTarget] = {}
+        self.add_table(table, target)
         self._remote = remote_log_reader(table.connection)
         self._loop = asyncio.get_running_loop()
         # Fetched batches; and in its place in the order, each position that has failed.
@@ -68,6 +76,17 @@ class Fetcher:
         self._closed = False
 
     # --- for the reader -----------------------------------------------------------------
+
+    def add_table(self, table: TableHandle, target: messages.FetchTarget) -> None:
+        """Let buckets of one more table be subscribed; all tables share requests and limits."""
+        self._schemas[target.table_id] = table.schemas
+        self._targets[target.table_id] = target
+
+    def remove_table(self, table_id: int) -> None:
+        """Stop reading a table."""
+        for bucket in [each for each in self.plan.positions if each.table_id == table_id]:
+            self.unsubscribe(bucket)
+        # Requests in flight still find what they were sent for.
 
     def subscribe(self, position: Position) -> None:
         """Read a bucket from a position on; an earlier position is dropped."""
@@ -162,7 +181,7 @@ class Fetcher:
             decisions.forgive(position)
             self._begin(position)
         # An error that is raised again must not collect the tracebacks of the times before.
-        return copy.copy(error)
+        return error.with_context(table=str(position.path.table_path))
 
     # --- requests -------------------------------------------------------------------------------
 
@@ -193,7 +212,7 @@ class Fetcher:
         deadline = decisions.give_up_at(
             fetch.positions, now=self._loop.time(), patience_s=self._context().patience_s
         )
-        request = [messages.write_fetch(fetch, self._target, self._cluster.view)]
+        request = [messages.write_fetch(fetch, self._targets, self._cluster.view)]
         try:
             body = await self._cluster.send(
                 fetch.server_id,
@@ -214,13 +233,12 @@ class Fetcher:
                 for each in fetch.positions
                 if self.plan.is_current(each) and each.offset == starts[each.bucket]
             ]
-            projected = self._target.projects(fetch)
-            self._take_in({each: answer.get(each.bucket) for each in current}, projected=projected)
+            self._take_in(fetch, {each: answer.get(each.bucket) for each in current})
         self._pump()
 
     # --- answers ------------------------------------------------------------------------------
 
-    def _take_in(self, answers: dict[Position, FetchedBucket | None], *, projected: bool) -> None:
+    def _take_in(self, fetch: Fetch, answers: dict[Position, FetchedBucket | None]) -> None:
         served: list[Position] = []
         empty: list[tuple[Position, int]] = []
         for position, found in answers.items():
@@ -228,7 +246,9 @@ class Fetcher:
                 self._fail(position, messages.unanswered(position))
             elif found.error_code is not None:
                 self._refused(position, messages.error_of(position, found))
-            elif self._take_in_bucket(position, found, projected=projected):
+            elif self._take_in_bucket(
+                position, found, projected=self._target_of(position).projects(fetch)
+            ):
                 served.append(position)
             elif found.high_watermark is None:
                 self._fail(position, messages.unanswered(position))
@@ -253,7 +273,7 @@ class Fetcher:
         before = position.offset
         for records in filter(len, found.records):
             headers = messages.read_headers(records, magic_1=self._magic_1)
-            if self._unknown_schemas(headers):
+            if self._unknown_schemas(position, headers):
                 # This is rare: the rest of the answer is dropped and fetched again.
                 self._start(self._learn(position, headers, records, projected=projected), position)
                 return True
@@ -262,15 +282,19 @@ class Fetcher:
             self._advance(position, found.filtered_end_offset, unread_bytes=0)
         return position.offset > before or position.error is not None
 
-    def _unknown_schemas(self, headers: messages.Headers) -> list[int]:
-        return [each for each in headers.schema_ids if self._schemas.get(each) is None]
+    def _target_of(self, position: Position) -> messages.FetchTarget:
+        return self._targets[position.bucket.table_id]
+
+    def _unknown_schemas(self, position: Position, headers: messages.Headers) -> list[int]:
+        known = self._schemas[position.bucket.table_id]
+        return [each for each in headers.schema_ids if known.get(each) is None]
 
     async def _learn(
         self, position: Position, headers: messages.Headers, records: Buffer, *, projected: bool
     ) -> None:
-        unknown = self._unknown_schemas(headers)
+        unknown = self._unknown_schemas(position, headers)
         try:
-            await self._schemas.load(unknown)
+            await self._schemas[position.bucket.table_id].load(unknown)
         except FlussError as error:
             # A call may also time out while it retries after the server has refused.
             if not isinstance(error, ServerError) and not isinstance(error.__cause__, ServerError):
@@ -300,7 +324,7 @@ class Fetcher:
             self._cluster.counters.batches_read += headers.batches
             self._cluster.counters.rows_read += headers.rows
         last_schema_id = headers.last_schema_id
-        if last_schema_id is not None and self._target.has_all_columns(last_schema_id):
+        if last_schema_id is not None and self._target_of(position).has_all_columns(last_schema_id):
             # All older batches, without the column, have been read: the server can project again.
             position.pushes_projection = True
         if headers.error is not None:

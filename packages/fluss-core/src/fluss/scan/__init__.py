@@ -33,6 +33,7 @@ if TYPE_CHECKING:
         Cursor as Cursor,
         bound_of as bound_of,
     )
+    from fluss.model.options.many_cursor import ManyCursor as ManyCursor
     from fluss.model.options.scan_arguments import (
         FollowArguments as FollowArguments,
         ScanArguments as ScanArguments,
@@ -67,6 +68,7 @@ if TYPE_CHECKING:
     from fluss.scan.dataset import FlussDataset as FlussDataset, FlussFragment as FlussFragment
     from fluss.scan.door import open_scan as open_scan, open_split as open_split
     from fluss.scan.follow import Follow as Follow
+    from fluss.scan.follow_many import TableBatch as TableBatch
     from fluss.scan.query_snapshot import QuerySnapshot as QuerySnapshot
     from fluss.scan.scan import Narrowed as Narrowed, Scan as Scan
     from fluss.scan.scan_stats import ScanStats as ScanStats
@@ -82,6 +84,7 @@ if TYPE_CHECKING:
 _HOMES = {
     "model.metadata_columns": ("METADATA_TYPES",),
     "model.options.bounds": ("EARLIEST", "LATEST", "Bound", "BoundKind", "Cursor", "bound_of"),
+    "model.options.many_cursor": ("ManyCursor",),
     "model.options.argument_types": ("Condition", "Place"),
     "model.options.scan_arguments": ("FollowArguments", "ScanArguments"),
     "model.options.signatures": ("shows_options",),
@@ -110,6 +113,7 @@ _HOMES = {
     "scan.door": ("open_scan", "open_split"),
     "net.cancellation": ("Cancellation",),
     "scan.follow": ("Follow",),
+    "scan.follow_many": ("TableBatch",),
     "scan.query_snapshot": ("QuerySnapshot",),
     "scan.scan": ("Narrowed", "Scan"),
     "scan.scan_stats": ("ScanStats",),

@@ -9,6 +9,7 @@ from fluss.net.cancellation import Cancellation
 from fluss.scan.table_source import TableName
 from fluss.session.creating import NewTable
 from fluss.session.first_connection import session_for, with_retries
+from fluss.session.follow_many import FollowMany
 from fluss.session.name_completion import register_in_ipython
 from fluss.session.session import Session, connect
 from fluss.session.session_scan import Follow, Scan
@@ -16,6 +17,7 @@ from fluss.session.session_tables import TablesDiff
 from fluss.session.table import Table, open_table
 from fluss.session.typed_scan import Change, TypedFollow, TypedScan
 from fluss.session.typed_table import TypedTable
+from fluss.session.write_many import WriteMany
 
 register_in_ipython()
 
@@ -23,6 +25,7 @@ __all__ = [
     "Cancellation",
     "Change",
     "Follow",
+    "FollowMany",
     "NewTable",
     "Scan",
     "Session",
@@ -32,6 +35,7 @@ __all__ = [
     "TypedFollow",
     "TypedScan",
     "TypedTable",
+    "WriteMany",
     "config",
     "connect",
     "open_table",

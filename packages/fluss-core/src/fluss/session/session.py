@@ -45,6 +45,7 @@ from fluss.model.tables.descriptor import TableDescriptor
 from fluss.model.tables.table_info import TableInfo
 from fluss.scan.table_source import without_view
 from fluss.session.session_admin import SessionAdmin
+from fluss.session.session_many import SessionMany
 from fluss.session.session_tables import SessionTables, table_name_of
 from fluss.session.session_writes import SessionWrites
 from fluss.session.show import DATABASES_SHOWN_MAX, session_html, silent_html, within_moments
@@ -115,7 +116,7 @@ def connect(
 
 
 @at_door(Door.SESSION)
-class Session(SessionWrites, SessionAdmin, SessionTables):
+class Session(SessionWrites, SessionMany, SessionAdmin, SessionTables):
     """A session of one cluster; `fluss.connect` makes it. Any thread may use it.
 
     Sessions with the same settings share their connection. Inside `with`, a session is the active

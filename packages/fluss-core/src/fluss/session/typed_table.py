@@ -298,6 +298,24 @@ class TypedTable(Generic[Row]):
         read = self._change_reader(given)
         return TypedFollow(self._table.follow(start=start, **given), read, self._row)
 
+    def rows_of(self, batch: pa.RecordBatch) -> list[Row]:
+        """The rows of a batch that a reader of many tables gave for this table.
+
+        Args:
+            batch: The batch; columns that the class lacks are not looked at.
+        """
+        with naming_class(self._row):
+            return self._codec.reader(self.columns)(batch)
+
+    def changes_of(self, batch: pa.RecordBatch) -> list[Change[Row]]:
+        """The changes in a batch that a reader of many tables gave for this table.
+
+        Args:
+            batch: The batch, with the metadata columns that `follow_many` adds for a class.
+        """
+        with naming_class(self._row):
+            return change_reader(self._codec.reader(self.columns), "_")(batch)
+
     def __repr__(self) -> str:
         return f"TypedTable({self.name}, {self._row.name})"
 
