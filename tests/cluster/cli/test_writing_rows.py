@@ -165,3 +165,16 @@ def test_metadata_columns_are_added(run, people, log):
     assert "_log_offset" in rows(run("export", log, "-", "--metadata"))[0]
     done = run("head", people, "--metadata")
     assert (done.returncode, "--mode changelog" in done.said) == (1, True)
+
+
+def test_the_last_rows_of_several_tables_name_their_table(run, people, log):
+    run("insert", log, "id=1")
+    found = rows(run("tail", people, log, people, "-n", "3"))
+    assert [each["_table"] for each in found] == [people] * 3 + [log]
+    assert sorted(each["id"] for each in found[:3]) == [1, 2, 3]
+    assert [each.get("_change_type") for each in found] == ["insert"] * 3 + [None]
+    assert len(rows(run("tail", people, log, "-n", "2"))) == 3
+    done = run("-o", "csv", "tail", people, log)
+    assert (done.returncode, "JSON lines, not as csv" in done.said) == (1, True)
+    done = run("tail", people, "fluss://127.0.0.1:1/a.b")
+    assert (done.returncode, "each is named by database.table" in done.said) == (1, True)

@@ -28,6 +28,10 @@ if TYPE_CHECKING:
 
     from fluss.session import Scan, Table
 
+NamesArgument = Annotated[
+    list[str],
+    typer.Argument(metavar="TABLE...", help="database.table, or its URL.", show_default=False),
+]
 KeysArgument = Annotated[
     list[str],
     typer.Argument(help="Keys: 7, or id=7,day=2026-01-01, or JSON.", show_default=False),
@@ -66,7 +70,7 @@ def head(
 
 def tail(
     context: typer.Context,
-    name: NameArgument,
+    names: NamesArgument,
     rows: RowsOption = 10,
     follow: Annotated[bool, typer.Option("--follow", "-f", help="Then show new rows.")] = False,  # noqa: FBT002 - typer declares flags so
     columns: ColumnsOption = None,
@@ -78,10 +82,12 @@ def tail(
     """Show the last rows of a log, or the last changes of a primary-key table.
 
     With --follow it goes on with new rows until Ctrl-C; the exit code is then 130. The last rows
-    are found before --where chooses among them.
+    are found before --where chooses among them. Rows of several tables are JSON lines, with the
+    name of the table in _table.
 
     Examples:
         fluss tail shop.clicks
+        fluss tail shop.clicks shop.orders -f -n 0
         fluss tail shop.clicks -f -n 0 --where "country = 'DE'"
         fluss tail shop.orders -f --metadata | jq -r .id
     """
@@ -89,7 +95,12 @@ def tail(
 
     options = scan_options_of(columns, partitions=partitions, where=where, metadata=metadata)
     cluster: GlobalOptions = context.obj
-    with cluster.table(name) as table:
+    if len(names) > 1:
+        from fluss.cli.commands.tail_tables import tail_tables
+
+        tail_tables(cluster, names, rows, options, follow=follow)
+        return
+    with cluster.table(names[0]) as table:
         if table.primary_key:
             options = {"with_metadata": ["_change_type"], **options, "mode": "changelog"}
         scan = table.scan(tail=rows, **options)
