@@ -1,6 +1,6 @@
 """Gives tests to the workers of pytest-xdist by file, and Spark's to two workers only.
 
-pytest-xdist gives an eighth of all tests that are left to one worker at once. Where those are long
+pytest-xdist gives an eighth of all tests that are left to one worker. Where those are long
 ones, such as empty environments that are made and installed into, the other workers have
 nothing left to do for minutes. Here a worker gets the tests of one file, in the order of the
 collection, whenever it has finished what it had; so module fixtures are still started once.

@@ -279,7 +279,7 @@ def test_a_table_that_exists_may_be_created_if_it_does_not(tmp_path):
         requests.client.close()
 
 
-# --- nobody waits for the catalog -----------------------------------------------------------------
+# --- no request waits for the catalog -------------------------------------------------------------
 
 
 def test_others_are_served_while_the_catalog_is_locked(tmp_path):

@@ -1,7 +1,7 @@
 """Creates and changes tables in the lake, in step with the server's own catalog.
 
 The lake comes first, as in Fluss: what it refuses is not created here either. A note in the catalog
-marks a creation that is under way, so a table that a crash left in the lake is removed when the
+marks a creation that is in progress, so a table that a crash left in the lake is removed when the
 table is created again. Nothing else in the lake is ever removed.
 """
 

@@ -1,4 +1,4 @@
-"""The lake of a server: its catalog, what is tiered into it, and who tiers what.
+"""The lake of a server: its catalog, what is tiered into it, and which worker tiers what.
 
 `lake_catalog` finds the package that knows a format; the rest knows none. `server_lake` is the
 lake of a running server, `lake_settings` how it is described, `plan_tiering` which table is handed

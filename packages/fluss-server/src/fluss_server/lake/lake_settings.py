@@ -1,6 +1,6 @@
-"""How a server's lake is described: what a user gives, what is kept, and what clients are told.
+"""How a server's lake is described: what a user gives, what is kept, and what clients see.
 
-Passwords are used and neither kept nor told: the catalog of the server has the settings without
+Passwords are used, and neither kept nor shown: the catalog of the server has the settings without
 them, and so has the description of each table.
 """
 
