@@ -16,9 +16,9 @@ from typing import Any, Final, Literal
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.compute as pc
 import pyarrow.ipc
 
+from fluss.records.arrow.key_index import KeyIndex
 from fluss.records.arrow.numpy_arrays import empty_batch, from_numpy, to_numpy
 from fluss.rows.buffers.columns import BoolArray, Int64Array
 from fluss.state.key_column import parts_of
@@ -45,32 +45,17 @@ class ReducedChanges:
     Attributes:
         keys: The keys.
         rows: The rows.
-        sorted_numbers: The keys in their order, where they are numbers.
     """
 
-    keys: pa.Array
+    keys: KeyIndex
     rows: pa.Table
-    sorted_numbers: Any = None
 
     def untouched(self, rows: pa.RecordBatch, keys: pa.Array) -> pa.RecordBatch:
         """The rows whose keys have no change."""
-        if not len(self.keys):
+        if not len(self.keys.keys):
             return rows
-        kept = ~self._are_changed(keys)
+        kept = ~self.keys.has(keys)
         return rows if kept.all() else rows.filter(from_numpy(kept))
-
-    def _are_changed(self, keys: pa.Array) -> BoolArray:
-        if not pa.types.is_integer(keys.type):
-            changed: BoolArray = to_numpy(pc.is_in(keys, value_set=self.keys))
-            return changed
-        # Arrow would build its set of the changed keys again for every batch.
-        if self.sorted_numbers is None:
-            raise AssertionError("numbers are sorted when changes are reduced")
-        numbers = to_numpy(keys)
-        places = np.searchsorted(self.sorted_numbers, numbers)
-        places[places == len(self.sorted_numbers)] = 0
-        found: BoolArray = self.sorted_numbers[places] == numbers
-        return found
 
     def batches(self) -> Iterator[pa.RecordBatch]:
         """The rows that are there, in batches of useful size."""
@@ -160,14 +145,13 @@ class Changes:
     def _reduced_changes(self, pieces: list[pa.Table]) -> ReducedChanges:
         if not pieces:
             return ReducedChanges(
-                keys=pa.nulls(0), rows=pa.Table.from_batches([empty_batch(self._schema)])
+                keys=KeyIndex(pa.nulls(0)), rows=pa.Table.from_batches([empty_batch(self._schema)])
             )
         reduced = self._reduced(pieces)
         rows = reduced.filter(reduced.column(_IS_THERE))
         keys = reduced.column(_KEY).combine_chunks()
         return ReducedChanges(
-            keys=keys,
-            sorted_numbers=np.sort(to_numpy(keys)) if pa.types.is_integer(keys.type) else None,
+            keys=KeyIndex(keys),
             rows=pa.Table.from_arrays(rows.columns[_OWN_COLUMNS:], schema=self._schema),
         )
 
