@@ -147,9 +147,8 @@ def test_a_partition_that_was_dropped_is_still_read(lake_cluster, session, icebe
 
 
 def test_a_lake_that_cannot_be_read_is_not_passed_over(log, monkeypatch):
-    monkeypatch.setattr(
-        "fluss_lake.catalogs.DEFAULT_NAME", "another"
-    )  # the catalog has no tables of this name
+    # The catalog has no tables under this name.
+    monkeypatch.setattr("fluss_lake.catalog_properties.DEFAULT_NAME", "another")
     with pytest.raises(FlussError, match="lake"):
         log.scan().count()
     assert log.scan(lake="off").count() > 0

@@ -41,7 +41,7 @@ def tier_state(table: Any, bootstrap: str, iceberg: Any) -> int:
     changes = table.scan(mode="changelog", with_metadata=True, lake="off").to_arrow()
     state = table.scan(as_of="latest", with_metadata=PLACE, lake="off").to_arrow()
     ends = _ends(changes)
-    placed = state.join(ends, PLACE)
+    placed = _named(state).join(ends, PLACE)
     rows = placed.rename_columns(
         [
             {"_log_offset_max": "_log_offset", "_commit_timestamp_max": "_commit_timestamp"}.get(
@@ -65,10 +65,17 @@ def _for_lake(rows: pa.Table, iceberg: Any) -> pa.Table:
 
 def _ends(rows: pa.Table) -> pa.Table:
     """The last offset and time of each bucket."""
-    # A join does not find a NULL again.
+    return (
+        _named(rows)
+        .group_by(PLACE)
+        .aggregate([("_log_offset", "max"), ("_commit_timestamp", "max")])
+    )
+
+
+def _named(rows: pa.Table) -> pa.Table:
+    """The rows with an empty name for no partition: a join does not find a NULL again."""
     partitions = pc.fill_null(rows.column("_partition"), "")
-    named = rows.set_column(rows.column_names.index("_partition"), "_partition", partitions)
-    return named.group_by(PLACE).aggregate([("_log_offset", "max"), ("_commit_timestamp", "max")])
+    return rows.set_column(rows.column_names.index("_partition"), "_partition", partitions)
 
 
 def _commit(table: Any, bootstrap: str, iceberg: Any, ends: pa.Table) -> int:

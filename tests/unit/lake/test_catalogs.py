@@ -3,7 +3,8 @@
 import pytest
 
 from fluss.errors import ConfigError, FlussError, UnsupportedOperationError
-from fluss_lake.catalogs import DEFAULT_NAME, catalog_properties, open_table
+from fluss_lake.catalog_properties import DEFAULT_NAME, catalog_name, catalog_properties
+from fluss_lake.catalogs import open_table
 from tests.unit.lake.tables import schema_of, table_of
 
 
@@ -18,22 +19,20 @@ def test_a_file_of_sqlite():
         jdbc_user="fluss",
         warehouse="file:///data/warehouse",
     )
-    assert catalog_properties(given, {}) == (
-        DEFAULT_NAME,
-        {
-            "type": "sql",
-            "uri": "sqlite:////data/catalog.db",
-            "init_catalog_tables": "false",
-            "warehouse": "file:///data/warehouse",
-        },
-    )
+    assert catalog_name(given) == DEFAULT_NAME
+    assert catalog_properties(given, {}) == {
+        "type": "sql",
+        "uri": "sqlite:////data/catalog.db",
+        "init_catalog_tables": "false",
+        "warehouse": "file:///data/warehouse",
+    }
 
 
 def test_postgresql_with_a_password_of_the_user():
     given = properties_of(
         type="jdbc", uri="jdbc:postgresql://db:5432/lake?ssl=true", jdbc_user="a b"
     )
-    _, found = catalog_properties(given, {"jdbc.password": "p@ss/w"})
+    found = catalog_properties(given, {"password": "p@ss/w"})
     assert found["uri"] == "postgresql+psycopg2://a%20b:p%40ss%2Fw@db:5432/lake?ssl=true"
     assert not any("password" in key for key in found)
 
@@ -44,14 +43,15 @@ def test_rest_and_object_storage():
         "table.datalake.iceberg.client.region": "eu-1",
         "table.replication.factor": "1",
     }
-    name, found = catalog_properties(given, {"s3.access-key-id": "k"})
-    assert name == "ours"
+    found = catalog_properties(given, {"s3.access-key-id": "k", "client-secret": "id:s"})
+    assert catalog_name(given) == "ours"
     assert found == {
         "type": "rest",
         "uri": "http://catalog:8181",
         "s3.force-virtual-addressing": "false",
         "s3.region": "eu-1",
         "s3.access-key-id": "k",
+        "credential": "id:s",
     }
 
 

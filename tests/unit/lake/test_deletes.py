@@ -7,7 +7,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from fluss_lake.deletes import Deletes, key_column
+from fluss_lake.deletes import Deletes
 from fluss_lake.file_plan import DataFile, DeleteFile
 
 
@@ -48,7 +48,8 @@ def test_positions_delete_rows_of_their_file_alone(table, tmp_path):
         tmp_path / "p.parquet",
         {"file_path": pa.array(["data", "other", "data"]), "pos": pa.array([6, 4, 5])},
     )
-    applied = Deletes(table).of(file_with([DeleteFile(path=path, sequence=1, equality_ids=())]))
+    file = file_with([DeleteFile(path=path, sequence=1, equality_ids=())])
+    applied = Deletes(table, [file]).of(file)
     assert applied.columns == ()
     assert applied.kept(ROWS, 4).tolist() == [True, False, False, True]
     assert applied.kept(ROWS, 0) is None
@@ -63,24 +64,55 @@ def test_a_key_is_deleted_by_later_commits_only(table, tmp_path):
         )
         for sequence, ids in ((2, [1, 2]), (4, [2, 9]))
     ]
-    deletes = Deletes(table)
-    assert deletes.of(file_with(files, 1)).kept(ROWS, 0).tolist() == [False, False, True, True]
-    assert deletes.of(file_with(files, 3)).kept(ROWS, 0).tolist() == [True, False, True, True]
-    assert deletes.of(file_with(files, 4)).kept(ROWS, 0) is None
+    by_commit = {
+        number: file_with([each for each in files if each.may_delete_from(number)], number)
+        for number in (1, 3, 4)
+    }
+    deletes = Deletes(table, list(by_commit.values()))
+    kept = {number: deletes.of(file).kept(ROWS, 0) for number, file in by_commit.items()}
+    assert kept[1].tolist() == [False, False, True, True]
+    assert kept[3].tolist() == [True, False, True, True]
+    assert kept[4] is None
 
 
 def test_keys_of_several_columns_are_compared_column_by_column(table, tmp_path):
     columns = {"id": pa.array([1, 3, 4]), "name": pa.array(["b", None, "d"])}
     path = written(tmp_path / "k.parquet", columns, ids=[1, 2])
-    deletes = [DeleteFile(path=path, sequence=2, equality_ids=(1, 2))]
-    applied = Deletes(table).of(file_with(deletes))
+    file = file_with([DeleteFile(path=path, sequence=2, equality_ids=(1, 2))])
+    applied = Deletes(table, [file]).of(file)
     assert applied.columns == ("id", "name")
     assert applied.kept(ROWS, 0).tolist() == [True, True, False, False]
 
 
-def test_keys_whose_texts_run_together_are_not_equal():
-    first = key_column([pa.array(["a", "ab"]), pa.array(["bc", "c"])])
-    assert first[0] != first[1]
-    numbers = key_column([pa.array([1, 11]), pa.array([12, 2])])
-    assert numbers[0] != numbers[1]
-    assert np.unique(key_column([pa.array([1, 1]), pa.array(["a", "a"])])).size == 1
+@pytest.mark.parametrize("count", [10, 20_000], ids=["few", "many"])
+def test_keys_of_several_columns_are_those_that_a_join_finds(table, tmp_path, count):
+    rng = np.random.default_rng(2)
+
+    def random_rows(rows):
+        numbers = rng.integers(0, count // 5, rows)
+        texts = [None if each % 7 == 0 else f"t{each}" for each in rng.integers(0, 9, rows)]
+        return {"id": pa.array(numbers), "name": pa.array(texts)}
+
+    path = written(tmp_path / "k.parquet", random_rows(count), ids=[1, 2])
+    file = file_with([DeleteFile(path=path, sequence=2, equality_ids=(1, 2))])
+    batch = pa.record_batch(random_rows(3 * count))
+    deleted = {tuple(each.values()) for each in pq.read_table(path).to_pylist()}
+    expected = [tuple(each.values()) not in deleted for each in batch.to_pylist()]
+    assert 0 < sum(expected) < len(expected)
+    assert Deletes(table, [file]).of(file).kept(batch, 0).tolist() == expected
+
+
+def test_keys_of_a_column_that_was_widened_meanwhile(table, tmp_path):
+    kinds = {2: pa.int32(), 3: pa.int64()}
+    files = [
+        DeleteFile(
+            path=written(tmp_path / f"{each}.parquet", {"id": pa.array([each], kind)}, ids=[1]),
+            sequence=each,
+            equality_ids=(1,),
+        )
+        for each, kind in kinds.items()
+    ]
+    file = file_with(files)
+    for kind in kinds.values():
+        rows = pa.record_batch({"id": pa.array([1, 2, 3], kind)})
+        assert Deletes(table, [file]).of(file).kept(rows, 0).tolist() == [True, False, False]

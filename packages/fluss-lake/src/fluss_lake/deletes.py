@@ -1,49 +1,80 @@
 """Applies the deletes of a snapshot to the rows of its files: by position, and by equal keys.
 
 A file of equality deletes has the keys of rows that earlier commits wrote. A row is deleted if the
-newest delete of its key is of a later commit than its file. Keys are kept once for each set of such
-files, with the newest commit that deletes each.
+newest delete of its key is of a later commit than its file. Keys are kept once for all files of a
+bucket, each with the newest commit that deletes it.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.compute as pc
 import pyarrow.parquet as pq
 from pyiceberg.table import Table
 
 from fluss.errors import CorruptDataError
-from fluss.records.arrow.numpy_arrays import to_numpy
+from fluss.records.arrow.key_index import KeyIndex
+from fluss.records.arrow.numpy_arrays import from_numpy, to_numpy
 from fluss.rows.buffers.columns import BoolArray, Int64Array
 from fluss_lake.file_plan import DataFile, DeleteFile
 from fluss_lake.iceberg_parts import open_file, places_by_id
+from fluss_lake.read_errors import reading_file
+
+NO_POSITIONS: Int64Array = np.empty(0, dtype=np.int64)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Keys:
     """Deleted keys, each with the newest commit that deletes it.
 
-    Attributes:
+    Args:
         columns: The names of the columns that are compared.
-        values: The keys, each once; of several columns as one structure's text.
-        sequences: The newest commit that deletes each.
+        values: The keys by column; some more than once.
+        sequences: The commit that deletes each, ascending.
     """
 
-    columns: tuple[str, ...]
-    values: pa.Array
-    sequences: Int64Array
+    def __init__(
+        self, columns: tuple[str, ...], values: Sequence[pa.Array], sequences: Int64Array
+    ) -> None:
+        self.columns = columns
+        # A key of several columns is found column by column: the places of two values are one
+        # number, and the place of that number goes with the next.
+        self._indexes: list[KeyIndex] = []
+        self._pairs: list[KeyIndex] = []
+        codes = self._numbered(values[0])
+        for each in values[1:]:
+            codes = self._numbered_pairs(codes, self._numbered(each))
+        newest: Int64Array = np.zeros(int(codes.max(initial=-1)) + 1, dtype=np.int64)
+        newest[codes] = sequences  # the last one stays
+        self._newest = newest
 
     def deleted(self, batch: pa.RecordBatch, sequence: int) -> BoolArray:
         """Which rows of a file of this commit are deleted."""
-        keys = key_column([batch.column(name) for name in self.columns])
-        places = pc.index_in(keys.cast(self.values.type), value_set=self.values)
-        found = to_numpy(pc.fill_null(places, -1))
-        later: BoolArray = (found >= 0) & (self.sequences[found] > sequence)
+        first, *others = self._indexes
+        codes = first.places(batch.column(self.columns[0]))
+        for name, index, pairs in zip(self.columns[1:], others, self._pairs, strict=True):
+            next_codes = index.places(batch.column(name))
+            is_known = (codes >= 0) & (next_codes >= 0)
+            together = from_numpy(codes * len(index.keys) + next_codes)
+            codes = np.where(is_known, pairs.places(together), -1)
+        if not len(self._newest):
+            return np.zeros(batch.num_rows, dtype=np.bool_)
+        later: BoolArray = (codes >= 0) & (self._newest[codes] > sequence)
         return later
+
+    def _numbered(self, values: pa.Array) -> Int64Array:
+        # NULLs are encoded, so that one is equal to another.
+        encoded = values.dictionary_encode(null_encoding="encode")
+        self._indexes.append(KeyIndex(encoded.dictionary))
+        return to_numpy(encoded.indices).astype(np.int64)
+
+    def _numbered_pairs(self, first: Int64Array, second: Int64Array) -> Int64Array:
+        encoded = from_numpy(first * len(self._indexes[-1].keys) + second).dictionary_encode()
+        self._pairs.append(KeyIndex(encoded.dictionary))
+        return to_numpy(encoded.indices).astype(np.int64)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -63,7 +94,7 @@ class Applied:
     @property
     def columns(self) -> tuple[str, ...]:
         """The columns that rows are compared by."""
-        return tuple(name for each in self.keys for name in each.columns)
+        return tuple(dict.fromkeys(name for each in self.keys for name in each.columns))
 
     def kept(self, batch: pa.RecordBatch, first: int) -> BoolArray | None:
         """Which rows are not deleted; None for all.
@@ -72,6 +103,8 @@ class Applied:
             batch: Rows of the file.
             first: The place of the first in the file.
         """
+        if not len(self.positions) and not self.keys:
+            return None
         kept: BoolArray = np.ones(batch.num_rows, dtype=np.bool_)
         low, high = np.searchsorted(self.positions, [first, first + batch.num_rows])
         kept[self.positions[low:high] - first] = False
@@ -82,29 +115,33 @@ class Applied:
 
 @dataclass(slots=True)
 class Deletes:
-    """The deletes of a table's files, each file of them read once."""
+    """The deletes of a bucket's files, each file of them read once.
+
+    Attributes:
+        table: The table.
+        files: The files of rows to which they apply.
+    """
 
     table: Table
+    files: Sequence[DataFile]
     _positions: dict[str, dict[str, Int64Array]] = field(default_factory=dict)
-    _keys: dict[tuple[DeleteFile, ...], list[Keys]] = field(default_factory=dict)
+    _keys: dict[tuple[int, ...], Keys] = field(default_factory=dict)
 
     def of(self, file: DataFile) -> Applied:
         """The deletes that apply to a file."""
         by_position = [each for each in file.deletes if not each.equality_ids]
-        by_key = tuple(each for each in file.deletes if each.equality_ids)
         found = [self._positions_in(each).get(file.path) for each in by_position]
         positions = [each for each in found if each is not None]
+        compared = dict.fromkeys(each.equality_ids for each in file.deletes if each.equality_ids)
         return Applied(
             sequence=file.sequence,
-            positions=np.unique(np.concatenate(positions))
-            if positions
-            else np.empty(0, dtype=np.int64),
-            keys=self._keys_in(by_key),
+            positions=np.unique(np.concatenate(positions)) if positions else NO_POSITIONS,
+            keys=[self._keys_of(ids) for ids in compared],
         )
 
     def _positions_in(self, deletes: DeleteFile) -> dict[str, Int64Array]:
         if deletes.path not in self._positions:
-            rows = self._read(deletes)
+            rows = self._read(deletes, ["file_path", "pos"])
             paths = rows.column("file_path").combine_chunks().dictionary_encode()
             positions = to_numpy(rows.column("pos").combine_chunks()).astype(np.int64)
             numbers = to_numpy(paths.indices)
@@ -114,53 +151,41 @@ class Deletes:
             }
         return self._positions[deletes.path]
 
-    def _keys_in(self, files: tuple[DeleteFile, ...]) -> list[Keys]:
-        if files not in self._keys:
-            grouped: dict[tuple[int, ...], list[DeleteFile]] = {}
-            for each in files:
-                grouped.setdefault(each.equality_ids, []).append(each)
-            self._keys[files] = [self._newest(ids, group) for ids, group in grouped.items()]
-        return self._keys[files]
+    def _keys_of(self, ids: tuple[int, ...]) -> Keys:
+        """All keys that are deleted by these columns, whichever file they apply to."""
+        if ids not in self._keys:
+            every = (each for file in self.files for each in file.deletes)
+            files = {each for each in every if each.equality_ids == ids}
+            self._keys[ids] = self._newest(ids, sorted(files, key=lambda each: each.sequence))
+        return self._keys[ids]
 
     def _newest(self, ids: tuple[int, ...], files: Sequence[DeleteFile]) -> Keys:
-        """The keys of some files, each with its newest commit."""
-        keys, sequences = [], []
-        for file in sorted(files, key=lambda each: each.sequence):
+        """The keys of some files in the order of commits."""
+        columns: list[list[pa.Array]] = [[] for _ in ids]
+        sequences = []
+        for file in files:
             rows = self._read(file)
-            columns = _columns_by_id(rows, ids, file)
-            keys.append(key_column(columns))
+            for into, column in zip(columns, _columns_by_id(rows, ids, file), strict=True):
+                into.append(column)
             sequences.append(np.full(rows.num_rows, file.sequence, dtype=np.int64))
-        together = pa.concat_arrays(keys).dictionary_encode()
-        newest: Int64Array = np.zeros(len(together.dictionary), dtype=np.int64)
-        newest[to_numpy(together.indices)] = np.concatenate(sequences)  # the last one stays
         schema = self.table.schema()
         return Keys(
-            columns=tuple(schema.find_field(each).name for each in ids),
-            values=together.dictionary,
-            sequences=newest,
+            tuple(schema.find_field(each).name for each in ids),
+            [_together(each) for each in columns],
+            np.concatenate(sequences),
         )
 
-    def _read(self, file: DeleteFile) -> pa.Table:
-        with open_file(self.table.io, file.path) as source:
-            return pq.read_table(source)
+    def _read(self, file: DeleteFile, columns: list[str] | None = None) -> pa.Table:
+        with reading_file(file.path), open_file(self.table.io, file.path) as source:
+            return pq.ParquetFile(source).read(columns=columns)
 
 
-def key_column(columns: Sequence[pa.Array]) -> pa.Array:
-    """Keys as one column; several columns become bytes that are equal where all columns are."""
-    if len(columns) == 1:
-        return columns[0]
-    parts = []
-    for each in columns:
-        text = each if pa.types.is_binary(each.type) else each.cast(pa.string())
-        data = text.cast(pa.binary())
-        length = pc.binary_length(data).cast(pa.string()).cast(pa.binary())
-        # A NULL has no length, so that it equals a NULL and nothing else.
-        parts += [
-            pc.fill_null(length, b""),
-            pa.repeat(pa.scalar(b":"), len(each)),
-            pc.fill_null(data, b""),
-        ]
-    return pc.binary_join_element_wise(*parts, pa.scalar(b""))
+def _together(pieces: Sequence[pa.Array]) -> pa.Array:
+    kinds: set[Any] = {each.type for each in pieces}
+    if len(kinds) > 1:  # the column was widened between two commits
+        widest = max(kinds, key=lambda each: each.bit_width)
+        pieces = [each.cast(widest) for each in pieces]
+    return pa.concat_arrays(pieces)
 
 
 def _columns_by_id(rows: pa.Table, ids: Sequence[int], file: DeleteFile) -> list[pa.Array]:

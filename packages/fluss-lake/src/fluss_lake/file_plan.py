@@ -75,14 +75,26 @@ class IcebergContents:
         table: The table.
         snapshot_id: The snapshot.
         entries: Its live files.
+        manifests: How many lists of files the snapshot has.
+        manifests_left_out: How many of them were not read, because the filter leaves none of
+            their partitions.
 
     Raises:
-        UnsupportedOperationError: A file is not Parquet.
+        UnsupportedOperationError: A file is not Parquet, or has deletes of Iceberg's version 3.
         CorruptDataError: A file does not say which bucket or which offsets it has.
     """
 
-    def __init__(self, table: TableInfo, snapshot_id: int, entries: Iterable[Entry]) -> None:
+    def __init__(
+        self,
+        table: TableInfo,
+        snapshot_id: int,
+        entries: Iterable[Entry],
+        *,
+        manifests: int = 0,
+        manifests_left_out: int = 0,
+    ) -> None:
         self._table, self._snapshot_id = table, snapshot_id
+        self._manifests, self._manifests_left_out = manifests, manifests_left_out
         self._rows: dict[Place, list[Entry]] = defaultdict(list)
         self._deletes: dict[Place, list[DeleteFile]] = defaultdict(list)
         for entry in entries:
@@ -101,6 +113,21 @@ class IcebergContents:
     def partition_names(self) -> frozenset[str]:
         """The partitions that have files."""
         return frozenset(name for name, _ in self._rows if name is not None)
+
+    @property
+    def is_cut(self) -> bool:
+        """Whether partitions are missing that the condition rules out."""
+        return self._manifests_left_out > 0
+
+    @property
+    def left_out(self) -> str:
+        """Which lists of files were not read."""
+        if not self.is_cut:
+            return ""
+        return (
+            f"{self._manifests_left_out} of {self._manifests} lists of files, by the bounds of their "
+            "partitions"
+        )
 
     def parts(self, predicate: Predicate | None) -> list[LakePart]:
         """The files by bucket, without those of which no row fulfils the condition."""
@@ -143,10 +170,21 @@ class IcebergContents:
             rows_max=sum(each.rows for each in files),
             is_whole=len(kept) == len(entries) and not deletes,
             size_bytes=sum(each.size_bytes for each in files),
+            rows_left_out=sum(each.rows for each in entries) - sum(each.rows for each in files),
+            size_bytes_left_out=sum(each.size_bytes for each in entries)
+            - sum(each.size_bytes for each in files),
         )
 
 
 def _check_format(table: TableInfo, entry: Entry) -> None:
+    if entry.format == "PUFFIN":
+        raise UnsupportedOperationError(
+            f"The lake of {table.table_path} has deletion vectors (a Puffin file), which came with "
+            "version 3 of Iceberg and are not read.",
+            hint="Rewrite the table's data files, so that its deletes are applied; lake='off' reads "
+            "what Fluss itself holds.",
+            path=entry.path,
+        )
     if entry.format != "PARQUET":
         raise UnsupportedOperationError(
             f"The lake of {table.table_path} has a file of the format {entry.format}, and only "

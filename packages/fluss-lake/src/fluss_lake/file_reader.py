@@ -6,9 +6,9 @@ renamed or gained later is read rightly. What comes out has the table's own Arro
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Final
+from typing import Final
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -16,13 +16,17 @@ from pyiceberg.table import Table
 
 from fluss.errors import CorruptDataError
 from fluss.lake.lake_format import LakePart, LakeRows
+from fluss.model.predicates.binding import BoundPredicate
 from fluss.model.schema.schema import Schema
 from fluss.records.arrow.numpy_arrays import from_numpy, to_numpy
 from fluss_lake.deletes import Deletes
 from fluss_lake.file_plan import OFFSET, TIMESTAMP, DataFile
 from fluss_lake.iceberg_parts import open_file, places_by_id
+from fluss_lake.order import in_order, overlapping
+from fluss_lake.read_errors import reading_file
+from fluss_lake.row_groups import row_groups
 
-BATCH_ROWS: Final = 65_536
+BATCH_ROWS: Final = 131_072
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -33,63 +37,97 @@ class PartReader:
         table: The table in the lake.
         schema: The table's schema in Fluss.
         columns: The table's columns that are given, in order.
+        condition: A condition by which row groups are left out; None for none.
+        with_places: Whether offsets and times are given, in whose order the rows come.
+        note: Is called with how many row groups were left out by the condition.
     """
 
     table: Table
     schema: Schema
     columns: Sequence[str]
+    condition: BoundPredicate | None = None
+    with_places: bool = True
+    note: Callable[[int], None] | None = None
 
     def read(self, part: LakePart, start: int, stop: int) -> Iterator[LakeRows]:
-        """Read a part in the order of offsets, without files that have none of these offsets."""
-        deletes = Deletes(self.table)
+        """Read a part, without files and row groups that have none of these offsets."""
         files = [each for each in part.files if each.offsets[0] < stop and each.offsets[1] >= start]
-        for together in _overlapping(files):
-            pieces = (self._file(each, deletes) for each in together)
-            rows = (piece for pieces_of_one in pieces for piece in pieces_of_one)
-            if len(together) == 1:
-                yield from (self._given(each) for each in rows)
-            else:
-                yield from self._merged(list(rows))
+        deletes = Deletes(self.table, files)
+        offsets = range(start, stop) if self.with_places else None
+        runs = overlapping(files) if self.with_places else [[each] for each in files]
+        for together in runs:
+            pieces = [self._file(each, deletes, offsets) for each in together]
+            rows = pieces[0] if len(pieces) == 1 else in_order(pieces)
+            for piece in rows:
+                yield self._given(piece)
 
     def read_unordered(self, part: LakePart) -> Iterator[LakeRows]:
         """Read all files of a part one after the other, whatever offsets they have."""
-        deletes = Deletes(self.table)
+        deletes = Deletes(self.table, part.files)
         for file in part.files:
-            yield from (self._given(each) for each in self._file(file, deletes))
+            yield from (self._given(each) for each in self._file(file, deletes, None))
 
     # --- one file -----------------------------------------------------------------------------
 
-    def _file(self, file: DataFile, deletes: Deletes) -> Iterator[pa.RecordBatch]:
+    def _file(
+        self, file: DataFile, deletes: Deletes, offsets: range | None
+    ) -> Iterator[pa.RecordBatch]:
         """The rows of a file that are not deleted, with system columns and those of deletes."""
         applied = deletes.of(file)
-        names = list(dict.fromkeys([*self.columns, OFFSET, TIMESTAMP, *applied.columns]))
-        first = 0
-        for batch in self._batches(file, names):
+        places = (OFFSET, TIMESTAMP) if self.with_places else ()
+        names = list(dict.fromkeys([*self.columns, *places, *applied.columns]))
+        for first, batch in self._batches(file, names, offsets):
             kept = applied.kept(batch, first)
-            first += batch.num_rows
             rows = batch if kept is None else batch.filter(from_numpy(kept))
             if rows.num_rows:
                 yield rows
 
-    def _batches(self, file: DataFile, names: Sequence[str]) -> Iterator[pa.RecordBatch]:
-        with open_file(self.table.io, file.path) as source:
+    def _batches(
+        self, file: DataFile, names: Sequence[str], offsets: range | None
+    ) -> Iterator[tuple[int, pa.RecordBatch]]:
+        """The rows of the row groups that are read, each batch with the place of its first row."""
+        with reading_file(file.path), open_file(self.table.io, file.path) as source:
             parquet = pq.ParquetFile(source)
-            arrow = parquet.schema_arrow
-            physical = {id_: arrow.names[at] for id_, at in places_by_id(arrow).items()}
-            found = {
-                name: physical.get(self.table.schema().find_field(name).field_id) for name in names
-            }
+            found = self._found(file, parquet.schema_arrow, names)
             stored = [each for each in found.values() if each is not None]
-            for batch in parquet.iter_batches(batch_size=BATCH_ROWS, columns=stored):
-                yield pa.RecordBatch.from_arrays(
-                    [
-                        pa.nulls(batch.num_rows)
-                        if (column := found[name]) is None
-                        else batch.column(column)
-                        for name in names
-                    ],
-                    names=list(names),
-                )
+            groups = row_groups(
+                parquet.metadata, self._stored_names(parquet), self.condition, offsets
+            )
+            if self.note is not None and groups.left_out_by_condition:
+                self.note(groups.left_out_by_condition)
+            for run in groups.runs:
+                first = run.first_row
+                for batch in parquet.iter_batches(
+                    batch_size=BATCH_ROWS, row_groups=list(run.groups), columns=stored
+                ):
+                    yield first, _arranged(batch, found)
+                    first += batch.num_rows
+
+    def _stored_names(self, parquet: pq.ParquetFile) -> dict[str, str]:
+        """The names that columns have in a file, by those that they have now."""
+        arrow = parquet.schema_arrow
+        names = {id_: arrow.names[at] for id_, at in places_by_id(arrow).items()}
+        fields = self.table.schema().fields
+        return {each.name: names[each.field_id] for each in fields if each.field_id in names}
+
+    def _found(
+        self, file: DataFile, arrow: pa.Schema, names: Sequence[str]
+    ) -> dict[str, str | None]:
+        """The name that each column has in a file; None where the file is older than a column."""
+        physical = {id_: arrow.names[at] for id_, at in places_by_id(arrow).items()}
+        fields = {name: self.table.schema().find_field(name) for name in names}
+        found = {name: physical.get(each.field_id) for name, each in fields.items()}
+        missing = [name for name, each in found.items() if each is None and fields[name].required]
+        if not physical or missing:
+            why = f"it has no column {missing[0]!r}" if missing else "its columns have no ids"
+            raise CorruptDataError(
+                f"The file {file.path} is none of this table of the lake: {why}.",
+                hint="Was it added from elsewhere? lake='off' reads what Fluss itself holds.",
+                what="file of a lake",
+                at=0,
+                why=why,
+            )
+        return found
 
     # --- what is given ------------------------------------------------------------------------
 
@@ -97,21 +135,25 @@ class PartReader:
         arrow = self.schema.to_arrow()
         arrays = [_cast(rows.column(name), arrow.field(name)) for name in self.columns]
         fields = [arrow.field(name) for name in self.columns]
+        batch = _batch(arrays, pa.schema(fields), rows.num_rows)
+        if not self.with_places:
+            return LakeRows(batch=batch)
         times = rows.column(TIMESTAMP).cast(pa.timestamp("ms", "UTC"), safe=False)
         return LakeRows(
-            batch=_batch(arrays, pa.schema(fields), rows.num_rows),
+            batch=batch,
             offsets=to_numpy(rows.column(OFFSET)),
             timestamps=to_numpy(times.cast(pa.int64())),
         )
 
-    def _merged(self, pieces: list[pa.RecordBatch]) -> Iterator[LakeRows]:
-        """Rows of files whose offsets overlap, as a compaction may leave them."""
-        if not pieces:
-            return
-        table = pa.Table.from_batches([each.select(pieces[0].schema.names) for each in pieces])
-        ordered = table.sort_by(OFFSET).combine_chunks()
-        for batch in ordered.to_batches(max_chunksize=BATCH_ROWS):
-            yield self._given(batch)
+
+def _arranged(batch: pa.RecordBatch, found: Mapping[str, str | None]) -> pa.RecordBatch:
+    """The columns of a batch by their present names, with NULLs for those that it does not have."""
+    arrays = [
+        pa.nulls(batch.num_rows) if name is None else batch.column(name) for name in found.values()
+    ]
+    if not arrays:
+        return _batch([], pa.schema([]), batch.num_rows)
+    return pa.RecordBatch.from_arrays(arrays, names=list(found))
 
 
 def _batch(arrays: list[pa.Array], schema: pa.Schema, rows: int) -> pa.RecordBatch:
@@ -133,17 +175,3 @@ def _cast(array: pa.Array, field: pa.Field) -> pa.Array:
             at=0,
             why=str(error).splitlines()[0],
         ) from error
-
-
-def _overlapping(files: Sequence[Any]) -> Iterator[list[DataFile]]:
-    """Runs of files whose ranges of offsets overlap; most runs are one file."""
-    run: list[DataFile] = []
-    last = -1
-    for file in files:
-        if run and file.offsets[0] > last:
-            yield run
-            run = []
-        run.append(file)
-        last = max(last, file.offsets[1])
-    if run:
-        yield run

@@ -2,27 +2,56 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+
+from pyiceberg.table import Table
 
 from fluss.errors import FlussError
-from fluss.lake.lake_format import LakeContents, LakeFormat, LakePart, LakeRows
+from fluss.lake.lake_format import LakeContents, LakeFormat, LakePart, LakeRows, PastSnapshot
+from fluss.model.predicates.binding import bind, column_types
+from fluss.model.predicates.predicate import Predicate
 from fluss.model.tables.table_info import TableInfo
-from fluss_lake.catalogs import open_table, unreachable
+from fluss_lake.catalogs import open_table
 from fluss_lake.file_plan import IcebergContents
 from fluss_lake.file_reader import PartReader
-from fluss_lake.iceberg_parts import entries_of
+from fluss_lake.iceberg_parts import Bounds, MayHave, live_files, snapshots_of
+from fluss_lake.pruning import may_match
+from fluss_lake.read_errors import secrets_of, unreachable
+from fluss_lake.table_checks import check_table
 
 
 class Iceberg:
     """Tables of Iceberg; see `LakeFormat`."""
 
-    def open(self, table: TableInfo, snapshot_id: int, settings: Mapping[str, str]) -> LakeContents:
+    def open(
+        self,
+        table: TableInfo,
+        snapshot_id: int,
+        settings: Mapping[str, str],
+        *,
+        predicate: Predicate | None = None,
+    ) -> LakeContents:
         """Find the files of a snapshot."""
         opened = open_table(table, settings)
+        check_table(table, opened)
         try:
-            return IcebergContents(table, snapshot_id, entries_of(opened, snapshot_id))
-        except OSError as error:
-            raise unreachable(table, error) from error
+            files = live_files(opened, snapshot_id, _may_have(table, predicate))
+        except FlussError:
+            raise
+        except Exception as error:  # noqa: BLE001 - pyiceberg reads Avro with errors of its own
+            raise _unreachable(table, opened, error) from None
+        return IcebergContents(
+            table,
+            snapshot_id,
+            files.entries,
+            manifests=files.manifests,
+            manifests_left_out=files.manifests_left_out,
+        )
+
+    def snapshots(self, table: TableInfo, settings: Mapping[str, str]) -> list[PastSnapshot]:
+        """The snapshots that the lake still has, the newest first."""
+        found = snapshots_of(open_table(table, settings))
+        return [PastSnapshot(snapshot_id=each, timestamp_ms=time_ms) for each, time_ms in found]
 
     def read(
         self,
@@ -33,17 +62,42 @@ class Iceberg:
         start: int,
         stop: int,
         settings: Mapping[str, str],
+        predicate: Predicate | None = None,
+        with_places: bool = True,
+        note: Callable[[int], None] | None = None,
     ) -> Iterator[LakeRows]:
-        """Read rows of a part, in the order of their offsets; deleted rows are not given."""
+        """Read rows of a part; deleted rows are not given."""
+        opened = open_table(table, settings)
+        condition = None
+        if predicate is not None:
+            condition = bind(predicate, column_types(table.schema))
         reader = PartReader(
-            table=open_table(table, settings), schema=table.schema, columns=tuple(columns)
+            table=opened,
+            schema=table.schema,
+            columns=tuple(columns),
+            condition=condition,
+            with_places=with_places,
+            note=note,
         )
         try:
             yield from reader.read(part, start, stop)
-        except FlussError:
-            raise
         except OSError as error:
-            raise unreachable(table, error) from error
+            raise _unreachable(table, opened, error) from None
+
+
+def _may_have(table: TableInfo, predicate: Predicate | None) -> MayHave | None:
+    if predicate is None:
+        return None
+    condition = bind(predicate, column_types(table.schema))
+
+    def may_have(bounds: Mapping[str, Bounds]) -> bool:
+        return may_match(condition, bounds, rows=-1)  # how many rows there are is not known
+
+    return may_have
+
+
+def _unreachable(table: TableInfo, opened: Table, error: Exception) -> FlussError:
+    return unreachable(table, error, secrets_of(opened.io.properties.items()))
 
 
 ICEBERG: LakeFormat = Iceberg()

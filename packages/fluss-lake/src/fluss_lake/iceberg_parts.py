@@ -7,7 +7,7 @@ at this file, and at no other.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any, Final
 
@@ -17,12 +17,13 @@ from pyiceberg.io import FileIO
 from pyiceberg.manifest import DataFileContent, ManifestFile
 from pyiceberg.schema import Schema
 from pyiceberg.table import Table
-from pyiceberg.types import PrimitiveType
+from pyiceberg.types import DoubleType, FloatType, IntegerType, LongType, PrimitiveType
 
 from fluss.errors import SnapshotNotFoundError
 
 DATA: Final = DataFileContent.DATA
 _FIELD_ID: Final = b"PARQUET:field_id"
+_NARROW_BYTES: Final = 4
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -67,8 +68,32 @@ class Entry:
     bounds: Mapping[str, Bounds]
 
 
-def entries_of(table: Table, snapshot_id: int) -> Iterator[Entry]:
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LiveFiles:
     """The live files of a snapshot, deletes included.
+
+    Attributes:
+        entries: The files.
+        manifests: How many manifests the snapshot has.
+        manifests_left_out: How many of them were not read.
+    """
+
+    entries: tuple[Entry, ...]
+    manifests: int
+    manifests_left_out: int
+
+
+MayHave = Callable[[Mapping[str, Bounds]], bool]
+
+
+def live_files(table: Table, snapshot_id: int, may_have: MayHave | None = None) -> LiveFiles:
+    """Find the live files of a snapshot.
+
+    Args:
+        table: The table.
+        snapshot_id: The snapshot.
+        may_have: Whether a manifest may have a file that is needed, by what it says of its
+            partitions: the bounds of their values, by the names of partition fields.
 
     Raises:
         SnapshotNotFoundError: The table does not have the snapshot any more.
@@ -77,25 +102,47 @@ def entries_of(table: Table, snapshot_id: int) -> Iterator[Entry]:
     if snapshot is None:
         raise SnapshotNotFoundError(
             f"The lake does not have the snapshot {snapshot_id} any more.",
-            hint="It has been expired. Plan the scan again.",
+            hint="It has been expired, or the catalog has another table of this name. Plan the "
+            "scan again; lake='off' reads what Fluss itself holds.",
             snapshot_id=snapshot_id,
         )
-    schema = table.schema()
-    for manifest in snapshot.manifests(table.io):
-        fields = _partition_fields(table, manifest)
-        for entry in manifest.fetch_manifest_entry(table.io, discard_deleted=True):
-            file = entry.data_file
-            yield Entry(
-                content=file.content,
-                path=file.file_path,
-                format=file.file_format.value,
-                partition={name: file.partition[place] for place, name in enumerate(fields)},
-                rows=file.record_count,
-                size_bytes=file.file_size_in_bytes,
-                sequence=entry.sequence_number or 0,
-                equality_ids=tuple(file.equality_ids or ()),
-                bounds=_bounds_of(file, schema) if file.content is DATA else {},
-            )
+    manifests = snapshot.manifests(table.io)
+    kept = [
+        each for each in manifests if may_have is None or may_have(_partition_bounds(table, each))
+    ]
+    return LiveFiles(
+        entries=tuple(entry for each in kept for entry in _entries(table, each)),
+        manifests=len(manifests),
+        manifests_left_out=len(manifests) - len(kept),
+    )
+
+
+def entries_of(table: Table, snapshot_id: int) -> tuple[Entry, ...]:
+    """All live files of a snapshot; see `live_files`."""
+    return live_files(table, snapshot_id).entries
+
+
+def snapshots_of(table: Table) -> list[tuple[int, int]]:
+    """The id and the time of each snapshot that a table still has, newest first."""
+    found = [(each.snapshot_id, each.timestamp_ms) for each in table.metadata.snapshots]
+    return sorted(found, key=lambda each: each[1], reverse=True)
+
+
+def _entries(table: Table, manifest: ManifestFile) -> Iterator[Entry]:
+    schema, fields = table.schema(), _partition_fields(table, manifest)
+    for entry in manifest.fetch_manifest_entry(table.io, discard_deleted=True):
+        file = entry.data_file
+        yield Entry(
+            content=file.content,
+            path=file.file_path,
+            format=file.file_format.value,
+            partition={name: file.partition[place] for place, name in enumerate(fields)},
+            rows=file.record_count,
+            size_bytes=file.file_size_in_bytes,
+            sequence=entry.sequence_number or 0,
+            equality_ids=tuple(file.equality_ids or ()),
+            bounds=_bounds_of(file, schema) if file.content is DATA else {},
+        )
 
 
 def open_file(io: FileIO, path: str) -> Any:
@@ -113,6 +160,21 @@ def _partition_fields(table: Table, manifest: ManifestFile) -> list[str]:
     return [field.name for field in table.specs()[manifest.partition_spec_id].fields]
 
 
+def _partition_bounds(table: Table, manifest: ManifestFile) -> dict[str, Bounds]:
+    """What a manifest says of the partitions of its files, by the names of partition fields."""
+    spec = table.specs()[manifest.partition_spec_id]
+    kinds = spec.partition_type(table.schema()).fields
+    found = {}
+    for kind, summary in zip(kinds, manifest.partitions or (), strict=False):
+        if isinstance(kind.field_type, PrimitiveType):
+            found[kind.name] = Bounds(
+                lowest=_value(kind.field_type, summary.lower_bound),
+                highest=_value(kind.field_type, summary.upper_bound),
+                nulls=None if summary.contains_null else 0,
+            )
+    return found
+
+
 def _bounds_of(file: Any, schema: Schema) -> dict[str, Bounds]:
     lower, upper = file.lower_bounds or {}, file.upper_bounds or {}
     nulls = file.null_value_counts or {}
@@ -128,4 +190,9 @@ def _bounds_of(file: Any, schema: Schema) -> dict[str, Bounds]:
 
 
 def _value(kind: PrimitiveType, data: bytes | None) -> Any:
-    return None if data is None else from_bytes(kind, data)
+    if data is None:
+        return None
+    if len(data) == _NARROW_BYTES and isinstance(kind, LongType | DoubleType):
+        # The column was narrower when the file was written.
+        kind = IntegerType() if isinstance(kind, LongType) else FloatType()
+    return from_bytes(kind, data)

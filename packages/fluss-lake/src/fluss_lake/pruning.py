@@ -7,6 +7,7 @@ because files do not count a NaN in their bounds as comparisons here do.
 from __future__ import annotations
 
 from collections.abc import Mapping
+from decimal import Decimal
 from typing import Any, Final
 
 from fluss.model.predicates.binding import BoundPredicate, ColumnTest, Joined, Truth
@@ -14,8 +15,8 @@ from fluss.model.predicates.predicate import CompoundFunction, LeafFunction
 from fluss.model.types import data_type as t
 from fluss_lake.iceberg_parts import Bounds
 
-# Types whose values in Iceberg's bounds are those that conditions hold.
-COMPARED: Final = (t.TinyIntType, t.SmallIntType, t.IntType, t.BigIntType, t.StringType)
+_UNITS_PER_S: Final = {"s": 1, "ms": 1_000, "us": 1_000_000, "ns": 1_000_000_000}
+_US_PER_S: Final = 1_000_000
 
 
 def may_match(condition: BoundPredicate, bounds: Mapping[str, Bounds], rows: int) -> bool:
@@ -42,10 +43,27 @@ def _may_pass(test: ColumnTest, known: Bounds, rows: int) -> bool:
         return known.nulls != 0
     if known.nulls == rows:
         return False  # every other test is false of NULL
-    is_compared = isinstance(test.data_type, COMPARED) and not test.is_negated
-    if not is_compared or known.lowest is None or known.highest is None:
+    if test.is_negated or known.lowest is None or known.highest is None:
         return True
-    return _may_compare(test, known.lowest, known.highest)
+    physical = _physical(test.data_type, known.lowest, known.highest)
+    return physical is None or _may_compare(test, *physical)
+
+
+def _physical(kind: t.DataType, lowest: Any, highest: Any) -> tuple[Any, Any] | None:
+    """Bounds as the values of conditions are written; None where the two are not compared."""
+    match kind:
+        case t.IntegerFamily() | t.StringType() | t.DateType():
+            return lowest, highest
+        case t.DecimalType(scale=scale):
+            if not isinstance(lowest, Decimal) or not isinstance(highest, Decimal):
+                return None
+            return int(lowest.scaleb(scale)), -int((-highest).scaleb(scale))
+        case t.TimeFamily():
+            # A lake has microseconds; what is coarser was rounded to neither side.
+            per_s = _UNITS_PER_S[kind.unit]
+            return lowest * per_s // _US_PER_S, -(-highest * per_s // _US_PER_S)
+        case _:
+            return None
 
 
 def _may_compare(test: ColumnTest, lowest: Any, highest: Any) -> bool:

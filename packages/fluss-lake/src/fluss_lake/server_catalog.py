@@ -21,12 +21,13 @@ from pyiceberg.exceptions import (
     NoSuchTableError,
     TableAlreadyExistsError,
 )
+from pyiceberg.utils.config import Config
 
 from fluss.error_codes import ErrorCode
 from fluss.errors import ConfigError, FlussError, error_from_code
 from fluss.model.paths import TablePath
 from fluss.model.tables.descriptor import TableDescriptor
-from fluss_lake import catalogs
+from fluss_lake.catalog_properties import DEFAULT_NAME, catalog_properties
 from fluss_lake.table_layout import (
     check_alterable,
     lake_property,
@@ -88,13 +89,14 @@ class IcebergCatalogs:
             FlussError: It cannot be reached.
         """
         with _translated("opened"):
-            name, properties = catalogs.catalog_properties({}, settings)
+            name = settings.get("name", DEFAULT_NAME)
+            own = Config().get_catalog_config(name)
+            properties = catalog_properties({}, settings, own)
             if properties.get("uri", "").startswith("sqlite:"):
                 properties["uri"] = _prepared(properties["uri"])
             if properties["type"] == "sql":
                 properties["init_catalog_tables"] = "true"
-            own = catalogs.set_by_user(name) or {}
-            given: dict[str, Any] = {**properties, **own}
+            given: dict[str, Any] = {**properties, **(own or {})}
             return IcebergCatalog(load_catalog(name, **given))
 
 
@@ -196,7 +198,7 @@ def _translated(done: str) -> Iterator[None]:
             int(ErrorCode.UNKNOWN_SERVER_ERROR),
             f"The catalog of the lake cannot be {done}: {why}.",
             hint=f"What the server's settings leave out, such as a password, is read from "
-            f".pyiceberg.yaml or the environment, for the catalog {catalogs.DEFAULT_NAME!r}.",
+            f".pyiceberg.yaml or the environment, for the catalog {DEFAULT_NAME!r}.",
         ) from error
 
 

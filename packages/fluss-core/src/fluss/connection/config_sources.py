@@ -21,6 +21,7 @@ from fluss.connection.profiles import find_profile
 from fluss.connection.url import parse_url
 from fluss.errors import ConfigError
 from fluss.model.options.config import Config
+from fluss.model.options.config_options import LAKE_PREFIX
 from fluss.model.options.secrets import HIDDEN, Secret, is_marker
 
 T = TypeVar("T")
@@ -35,6 +36,12 @@ VARIABLES: Mapping[str, str] = {
     "FLUSS_BOOTSTRAP_SERVERS": SERVERS,
     "FLUSS_SASL_USERNAME": USER,
     "FLUSS_SASL_PASSWORD": PASSWORD,
+    # FLUSS_LAKE_PASSWORD, FLUSS_LAKE_S3_SECRET_ACCESS_KEY, and so on
+    **{
+        f"FLUSS_{key.replace('.', '_').replace('-', '_').upper()}": key
+        for key in Config.OPTIONS
+        if key.startswith(LAKE_PREFIX)
+    },
 }
 _LOGIN = (PROTOCOL, "security.sasl.mechanism", USER, PASSWORD)
 
@@ -184,7 +191,7 @@ def _merged(layers: Sequence[Layer]) -> Resolved:
         for key, value in layer.settings.items():
             if key in settings:
                 continue
-            if key in _LOGIN and why_no_login is not None:
+            if _is_of_login(key) and why_no_login is not None:
                 ignored.append(f"{key} of the {layer.name}, {why_no_login}")
                 continue
             settings[key] = _unmarked(key, value)
@@ -193,6 +200,11 @@ def _merged(layers: Sequence[Layer]) -> Resolved:
         settings[PROTOCOL] = "sasl"
         sources[PROTOCOL] = "there is a user"
     return Resolved(config=Config(settings), sources=sources, ignored=tuple(ignored))
+
+
+def _is_of_login(key: str) -> bool:
+    """Whether a setting belongs to the servers that it was written for: logins, also of a lake."""
+    return key in _LOGIN or key.startswith(LAKE_PREFIX)
 
 
 def _why_no_login(layer: Layer, settings: Mapping[str, Any]) -> str | None:

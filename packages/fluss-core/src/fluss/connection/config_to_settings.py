@@ -54,6 +54,28 @@ def connection_settings(config: Config) -> ConnectionSettings:
     )
 
 
+def lake_settings(config: Config) -> dict[str, str]:
+    """Return what a config says of lakes, by the names that lake formats know; it has secrets.
+
+    Raises:
+        ConfigError: A marker has no value.
+    """
+    resolved = without_markers(config)
+    given = {
+        "uri": resolved.lake_uri,
+        "user": resolved.lake_user,
+        "password": resolved.lake_password,
+        "token": resolved.lake_token,
+        "client-secret": resolved.lake_client_secret,
+        "s3.endpoint": resolved.lake_s3_endpoint,
+        "s3.region": resolved.lake_s3_region,
+        "s3.access-key-id": resolved.lake_s3_access_key_id,
+        "s3.secret-access-key": resolved.lake_s3_secret_access_key,
+        "s3.session-token": resolved.lake_s3_session_token,
+    }
+    return {**resolved.lake_properties, **{name: text for name, text in given.items() if text}}
+
+
 def _password(config: Config) -> Callable[[], str]:
     # Read again for every connection: a file or the environment may have a newer one by then.
     kept = config.copy()

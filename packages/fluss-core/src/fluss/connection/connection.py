@@ -15,7 +15,11 @@ from collections.abc import Awaitable, Callable
 from functools import wraps
 from typing import TYPE_CHECKING, Any, Final, TypeAlias, TypeVar
 
-from fluss.connection.config_to_settings import connection_settings, without_markers
+from fluss.connection.config_to_settings import (
+    connection_settings,
+    lake_settings,
+    without_markers,
+)
 from fluss.connection.table_cache import TableCache
 from fluss.errors import FlussError
 from fluss.model.options.config import Config
@@ -138,6 +142,14 @@ class ClientConnection:
                 connection, which would then never be freed.
         """
         self._closing.add(close)
+
+    def lake_settings(self) -> dict[str, str]:
+        """What the user has set for lakes; it has secrets, so it is neither kept nor shown.
+
+        Raises:
+            ConfigError: A marker has no value.
+        """
+        return lake_settings(self.config)
 
     def counters(self) -> dict[str, object]:
         """What the connection has done so far, in numbers."""

@@ -8,12 +8,13 @@ a part is small and picklable, and has no secrets.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
 from functools import cache
 from importlib.metadata import entry_points
 from typing import Any, Final, Protocol
 
+import numpy as np
 import pyarrow as pa
 
 from fluss.errors import MissingExtraError
@@ -39,6 +40,8 @@ class LakePart:
         end: One past the greatest.
         files: The files that are read; only the format knows what they are.
         files_left_out: How many files no row of which fulfils the condition.
+        rows_left_out: How many rows those have.
+        size_bytes_left_out: Their size.
         rows_max: An upper bound of their rows.
         is_whole: Whether that bound is the number of the bucket's rows.
         size_bytes: The size of the files.
@@ -55,6 +58,12 @@ class LakePart:
     rows_max: int
     is_whole: bool
     size_bytes: int
+    rows_left_out: int = 0
+    size_bytes_left_out: int = 0
+
+
+def _no_places() -> Int64Array:
+    return np.empty(0, dtype=np.int64)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -63,13 +72,26 @@ class LakeRows:
 
     Attributes:
         batch: The requested columns, in the table's Arrow types.
-        offsets: The offset of each row in its bucket.
-        timestamps: When each row was committed, in milliseconds.
+        offsets: The offset of each row in its bucket; none where places are not requested.
+        timestamps: When each row was committed, in milliseconds; none likewise.
     """
 
     batch: pa.RecordBatch
-    offsets: Int64Array
-    timestamps: Int64Array
+    offsets: Int64Array = field(default_factory=_no_places)
+    timestamps: Int64Array = field(default_factory=_no_places)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PastSnapshot:
+    """A snapshot that a lake still has.
+
+    Attributes:
+        snapshot_id: Its id.
+        timestamp_ms: When it was committed.
+    """
+
+    snapshot_id: int
+    timestamp_ms: int
 
 
 class LakeContents(Protocol):
@@ -78,6 +100,16 @@ class LakeContents(Protocol):
     @property
     def partition_names(self) -> frozenset[str]:
         """The partitions that have files; empty where the table has no partitions."""
+        ...
+
+    @property
+    def is_cut(self) -> bool:
+        """Whether parts that have no row to give were passed over unseen."""
+        ...
+
+    @property
+    def left_out(self) -> str:
+        """What was passed over unseen and why, for people; empty for nothing."""
         ...
 
     def parts(self, predicate: Predicate | None) -> list[LakePart]:
@@ -93,16 +125,34 @@ class LakeContents(Protocol):
 class LakeFormat(Protocol):
     """What a format offers. All methods block; any thread may call them."""
 
-    def open(self, table: TableInfo, snapshot_id: int, settings: Mapping[str, str]) -> LakeContents:
+    def open(
+        self,
+        table: TableInfo,
+        snapshot_id: int,
+        settings: Mapping[str, str],
+        *,
+        predicate: Predicate | None = None,
+    ) -> LakeContents:
         """Find the files of a snapshot.
 
         Args:
             table: The table.
             snapshot_id: The snapshot.
-            settings: What the user has set for the lake; it may have secrets.
+            settings: What the user has set for lakes (`lake.*`, without that prefix); it has
+                secrets, which must not be in what is returned.
+            predicate: A condition on partition keys; partitions that cannot fulfil it may be
+                missing from the contents.
 
         Raises:
             FlussError: The catalog cannot be reached, or does not have the table or the snapshot.
+        """
+        ...
+
+    def snapshots(self, table: TableInfo, settings: Mapping[str, str]) -> list[PastSnapshot]:
+        """The snapshots that the lake still has, the newest first, of all writers.
+
+        Raises:
+            FlussError: The catalog cannot be reached, or does not have the table.
         """
         ...
 
@@ -115,16 +165,24 @@ class LakeFormat(Protocol):
         start: int,
         stop: int,
         settings: Mapping[str, str],
+        predicate: Predicate | None = None,
+        with_places: bool = True,
+        note: Callable[[int], None] | None = None,
     ) -> Iterator[LakeRows]:
-        """Read rows of a part, in the order of their offsets; deleted rows are not given.
+        """Read rows of a part; deleted rows are not given.
 
         Args:
             table: The table.
             part: What to read.
-            columns: The table's columns that are needed; offsets and times are always read.
+            columns: The table's columns that are needed.
             start: The first offset that is needed; rows before it may be given.
             stop: One past the last offset that is needed; rows after it may be given.
-            settings: What the user has set for the lake.
+            settings: What the user has set for lakes.
+            predicate: A condition on the table's own columns, by which pieces of files are left
+                out. Rows that do not fulfil it may be given.
+            with_places: Whether offsets and times are needed. Rows then come in the order of
+                offsets, and otherwise in any.
+            note: Is called with how many pieces of files were left out by the condition.
 
         Raises:
             FlussError: A file cannot be read.

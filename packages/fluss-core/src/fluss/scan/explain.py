@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
+from fluss.lake.lake_format import LakePart
 from fluss.lookup.frame_lookups import FOUND
 from fluss.model.options.bounds import Bound
 from fluss.model.options.scan_options import Mode, ScanOptions
 from fluss.model.tables.table_info import TableInfo
 from fluss.scan.shape import ScanShape
-from fluss.scan.split import ScanSplit
+from fluss.scan.split import ScanSplit, files_of
 
 if TYPE_CHECKING:
     from fluss.scan.scan_planner import Pinned, ScanPlan
@@ -38,11 +40,41 @@ def explained(plan: ScanPlan) -> str:
 def _shown(split: ScanSplit) -> str:
     partition = "" if split.partition_name is None else f"partition {split.partition_name} "
     how = "" if split.state is None else f", {split.state.strategy}: {split.state.why}"
-    if split.lake is not None:
-        part = split.lake
-        files = f"{len(part.files)} of {len(part.files) + part.files_left_out} files"
-        how = f", lake: {files}, {part.rows_max} rows, {part.size_bytes} bytes"
+    part = files_of(split)
+    if part is not None:
+        how += f", lake: {_files_text(part)}"
     return f"{partition}bucket {split.bucket.bucket_id}: [{split.start}, {split.stop}){how}"
+
+
+def _files_text(part: LakePart) -> str:
+    files = f"{len(part.files)} of {len(part.files) + part.files_left_out} files"
+    text = f"{files}, {part.rows_max} rows, {part.size_bytes} bytes"
+    if not part.files_left_out:
+        return text
+    return (
+        f"{text}; left out by their bounds: {part.rows_left_out} rows, {part.size_bytes_left_out} "
+        "bytes"
+    )
+
+
+def _lake_text(splits: Sequence[ScanSplit]) -> str:
+    """Both halves in numbers, of all splits."""
+    parts = [part for part in map(files_of, splits) if part is not None]
+    files, left_out = (
+        sum(len(each.files) for each in parts),
+        sum(each.files_left_out for each in parts),
+    )
+    rows = sum(each.rows_max for each in parts)
+    size_bytes = sum(each.size_bytes for each in parts)
+    tail = sum(
+        max(0, each.stop - (each.start if each.state is None else each.state.lake_end))
+        for each in splits
+        if each.lake is None and (each.state is None or each.state.strategy == "lake")
+    )
+    return (
+        f"from the lake: {files} of {files + left_out} files, {rows} rows, {size_bytes} bytes; from the "
+        f"log: at most {tail} rows"
+    )
 
 
 def reasons_of(
@@ -73,6 +105,8 @@ def reasons_of(
     lines.append(f"buckets: {buckets}, {pinned.buckets_pruned} more are left out")
     if pinned.lake.reason:
         lines.append(pinned.lake.reason)
+    if pinned.lake.contents is not None and pinned.splits:
+        lines.append(_lake_text(pinned.splits))
     if shape.mode is Mode.STATE:
         lines.append(f"state as of: {end if end is not None else 'latest'}, pinned at plan time")
     else:

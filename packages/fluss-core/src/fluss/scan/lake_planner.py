@@ -38,10 +38,12 @@ class PinnedLake:
         parts: Its files, by partition and bucket.
         ends: One past the last offset that it has, by partition and bucket.
         dropped: The partitions that Fluss no longer has, and the lake has.
+        snapshot_id: Its id.
     """
 
     reason: str = ""
     use: LakeUse = LakeUse.OFF
+    snapshot_id: int = -1
     contents: LakeContents | None = None
     ends: Mapping[Place, int] = field(default_factory=dict)
     dropped: tuple[PartitionInfo, ...] = ()
@@ -49,6 +51,11 @@ class PinnedLake:
     def is_dropped(self, partition_name: str | None) -> bool:
         """Whether only the lake has a partition."""
         return any(each.partition_name == partition_name for each in self.dropped)
+
+    @property
+    def is_cut(self) -> bool:
+        """Whether buckets that cannot fulfil the filter may be missing from its files."""
+        return self.contents is not None and self.contents.is_cut
 
     def parts(self, predicate: Predicate | None) -> dict[Place, LakePart]:
         """The files by partition and bucket."""
@@ -63,6 +70,8 @@ async def pin_lake(
     use: LakeUse | None,
     mode: Mode,
     listed: Sequence[PartitionInfo] | None,
+    *,
+    predicate: Predicate | None = None,
 ) -> PinnedLake:
     """Choose the snapshot that a scan reads, and find its files.
 
@@ -71,6 +80,7 @@ async def pin_lake(
         use: What the options request; None for the default.
         mode: The kind of rows that the scan gives.
         listed: The partitions that Fluss has; None where the table has none.
+        predicate: A condition on partition keys; what cannot fulfil it may be left out.
 
     Raises:
         UnsupportedOperationError: The table has no such rows in its lake.
@@ -92,7 +102,8 @@ async def pin_lake(
         snapshot = await admin_of(table.connection).get_latest_lake_snapshot(info.table_path)
     except SnapshotNotFoundError:
         return PinnedLake(reason="lake: it has no snapshot yet")
-    work = partial(offered.open, info, snapshot.snapshot_id, {})
+    settings = table.connection.lake_settings()
+    work = partial(offered.open, info, snapshot.snapshot_id, settings, predicate=predicate)
     contents = await anyio.to_thread.run_sync(work)
     by_id: dict[int | None, dict[int, int]] = {}
     for bucket, end in snapshot.table_buckets_offset.items():
@@ -102,9 +113,11 @@ async def pin_lake(
     unknown = {each: ends for each, ends in by_id.items() if each not in known}
     dropped = _dropped_partitions(info, contents, frozenset(known.values()), unknown)
     known |= {each.partition_id: each.partition_name for each in dropped}
+    left_out = f"; left out: {contents.left_out}" if contents.left_out else ""
     return PinnedLake(
-        reason=f"lake: snapshot {snapshot.snapshot_id}, pinned at plan time",
+        reason=f"lake: snapshot {snapshot.snapshot_id}, pinned at plan time{left_out}",
         use=use or LakeUse.UNION,
+        snapshot_id=snapshot.snapshot_id,
         contents=contents,
         ends={
             (known[partition_id], bucket_id): end

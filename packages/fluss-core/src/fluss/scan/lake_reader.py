@@ -7,20 +7,43 @@ from itertools import pairwise
 
 import numpy as np
 
+from fluss.connection.connection import TableHandle
 from fluss.lake.lake_format import LakePart, LakeRows, the_format
 from fluss.log.decode import DecodedBatch
+from fluss.model.predicates.predicate import Predicate
 from fluss.records.arrow.numpy_arrays import from_numpy
 from fluss.records.filter.row_filter import RowFilter
 from fluss.rows.buffers.columns import BoolArray
 from fluss.scan.log_reader import Piece
 from fluss.scan.metadata_arrays import MetadataFilter, OutputBuilder, columns_to_read, output_schema
 from fluss.scan.plan_scan import Span
+from fluss.scan.scan_stats import ScanStats
 from fluss.scan.split import ScanSplit
 from fluss.scan.state_reader import SplitPieces
 
 
 class LakeReader(SplitPieces):
-    """Reads the rows of one split that a lake has."""
+    """Reads the rows of one split that a lake has.
+
+    Args:
+        table: The table.
+        split: The split.
+        index: Its number among those that are read together.
+        stats: Counts what is read.
+        in_order: Whether the rows must come in the order of offsets.
+    """
+
+    def __init__(
+        self,
+        table: TableHandle,
+        split: ScanSplit,
+        index: int,
+        *,
+        stats: ScanStats,
+        in_order: bool = True,
+    ) -> None:
+        super().__init__(table, split, index, stats=stats)
+        self._needs_places = in_order or _looks_at_places(split)
 
     def __iter__(self) -> Iterator[Piece]:
         split, schema = self._split, self._table.info.schema
@@ -31,7 +54,9 @@ class LakeReader(SplitPieces):
         arrow = output_schema(split.output, schema.to_arrow())
         builder = OutputBuilder(split.output, arrow, split.partition_name)
         conditions = MetadataFilter.of(split, schema)
-        for rows in self._rows(list(dict.fromkeys(read))):
+        for rows in self._rows(
+            list(dict.fromkeys(read)), predicate=split.filter, with_places=self._needs_places
+        ):
             decoded: DecodedBatch | None = self._decoded(rows, row_filter)
             if decoded is not None and conditions is not None:
                 decoded = conditions.kept(decoded, split.partition_name)
@@ -73,7 +98,13 @@ class LakeReader(SplitPieces):
             ]
         return found
 
-    def _rows(self, columns: list[str]) -> Iterator[LakeRows]:
+    def _rows(
+        self,
+        columns: list[str],
+        *,
+        predicate: Predicate | None = None,
+        with_places: bool = True,
+    ) -> Iterator[LakeRows]:
         split, part = self._split, part_of(self._split)
         reading = the_format(part.format).read(
             self._table.info,
@@ -81,7 +112,10 @@ class LakeReader(SplitPieces):
             columns=columns,
             start=split.start,
             stop=split.stop,
-            settings={},
+            settings=self._table.connection.lake_settings(),
+            predicate=predicate,
+            with_places=with_places,
+            note=lambda count: self._stats.add(row_groups_pruned=count),
         )
         for rows in reading:
             self._cancellation.check()
@@ -92,19 +126,27 @@ class LakeReader(SplitPieces):
 
     def _decoded(self, rows: LakeRows, row_filter: RowFilter | None) -> DecodedBatch | None:
         """The rows that belong to the split and fulfil its filter; None where no row does."""
-        kept = is_in_split(self._split, rows)
-        batch = rows.batch
-        places = np.flatnonzero(kept)
-        if row_filter is not None and len(places):
-            places = np.intersect1d(places, row_filter.matching(batch), assume_unique=True)
-        if not len(places):
-            return None
-        if len(places) < batch.num_rows:
+        batch, bucket = rows.batch, self._split.bucket
+        kept = is_in_split(self._split, rows) if self._needs_places else None
+        places = None if kept is None or kept.all() else np.flatnonzero(kept)
+        if row_filter is not None and batch.num_rows:
+            matching = row_filter.matching(batch)
+            if places is None:
+                places = matching
+            elif kept is not None:
+                places = matching[kept[matching]]
+        if places is not None and len(places) < batch.num_rows:
             batch = batch.take(from_numpy(places))
-        offsets, timestamps = rows.offsets[places], rows.timestamps[places]
+        if not batch.num_rows:
+            return None
+        if not self._needs_places:
+            return DecodedBatch(batch=batch, bucket=bucket)
+        offsets, timestamps = rows.offsets, rows.timestamps
+        if places is not None:
+            offsets, timestamps = offsets[places], timestamps[places]
         return DecodedBatch(
             batch=batch,
-            bucket=self._split.bucket,
+            bucket=bucket,
             base_offset=int(offsets[0]),
             timestamp=int(timestamps[0]),
             offsets=offsets,
@@ -117,6 +159,14 @@ def part_of(split: ScanSplit) -> LakePart:
     if split.lake is None:
         raise AssertionError("the split of a lake has a part of it")
     return split.lake
+
+
+def _looks_at_places(split: ScanSplit) -> bool:
+    """Whether offsets or times decide which rows of its files belong to a split, or are given."""
+    part = part_of(split)
+    is_whole = split.start <= part.first_offset and part.end <= split.stop
+    is_by_time = split.window is not None or split.metadata_filter is not None
+    return not is_whole or is_by_time or any(split.output.metadata)
 
 
 def is_in_split(split: ScanSplit, rows: LakeRows) -> BoolArray:

@@ -8,16 +8,23 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+from fluss.errors import UnsupportedOperationError
 from fluss.hints import Hint, HintKey
 from fluss.lake.lake_format import LakePart
 from fluss.model.extent import Extent
+from fluss.model.options.bounds import Bound
 from fluss.model.options.scan_options import LakeUse, ScanOptions
 from fluss.model.paths import TableBucket
-from fluss.scan.plan_scan import BucketFacts, Range, out_of_range, place_text
+from fluss.scan.plan_scan import BucketFacts, Range, out_of_range, place_text, requested_stop
 
 
-def with_lake(facts: BucketFacts, part: LakePart | None, lake_end: int | None) -> BucketFacts:
+def with_lake(
+    facts: BucketFacts, part: LakePart | None, lake_end: int | None, *, is_cut: bool = False
+) -> BucketFacts:
     """The facts of a bucket whose past is in a lake: it begins where the lake does.
+
+    Where the filter rules out the rows of a bucket (`is_cut`), it is not known where those begin,
+    nor does it matter.
 
     Servers know the times of what their log has, and no others. Where a time is not after the first
     that the log has, rows of the lake are compared with it one by one.
@@ -25,7 +32,8 @@ def with_lake(facts: BucketFacts, part: LakePart | None, lake_end: int | None) -
     log = facts.extent
     if lake_end is None:
         return replace(facts, log_begin=log.earliest)
-    first = min(log.earliest, lake_end if part is None else part.first_offset)
+    first_there = part.first_offset if part is not None else (0 if is_cut else lake_end)
+    first = min(log.earliest, first_there)
 
     def moved(offset: int | None) -> int | None:
         return first if offset is not None and offset <= log.earliest else offset
@@ -63,6 +71,30 @@ def facts_of_dropped(
         lake_end=end,
         log_begin=end,
         is_in_log=False,
+    )
+
+
+def needs_past(facts: BucketFacts, end: Bound, *, is_full_image: bool) -> bool:
+    """Whether the state of a bucket at a moment can only come from an older snapshot of its lake.
+
+    A moment is no offset before the log begins: servers know the times of what the log has, and
+    no others.
+    """
+    if facts.lake_end is None or not facts.is_in_log or not facts.extent.earliest:
+        return False
+    stop = requested_stop(facts, end)
+    if stop >= facts.lake_end or (end.is_time and stop <= facts.extent.earliest):
+        return False
+    # What a changelog with both images has is rolled back from the present state.
+    return stop < facts.extent.earliest or not is_full_image
+
+
+def only_at_a_moment() -> UnsupportedOperationError:
+    """The error where only the lake is requested, as of a moment."""
+    return UnsupportedOperationError(
+        "as_of= and lake='only' exclude each other for a table with a primary key: a lake has the "
+        "states of its snapshots, and the changelog leads from those to a moment.",
+        hint="leave lake out",
     )
 
 

@@ -345,12 +345,17 @@ def decide_range(
         and extent.earliest > 0
         and stop < extent.earliest + (end is not None and end.is_time)
     ):
-        raise _before_retention(facts, end)
+        raise before_retention(facts, end)
     is_exact_end = end is not None and end.kind in (_EXACT if is_as_of else {BoundKind.CURSOR})
     if stop > extent.end and end is not None and is_exact_end:
         raise _beyond(facts, stop, end)
     stop = min(stop, extent.end)
     return Range(start=min(first, stop), stop=stop)
+
+
+def requested_stop(facts: BucketFacts, end: Bound | None) -> int:
+    """The offset at which a bound ends, whether the log still has it or not."""
+    return min(_offset_of(end, facts, facts.at_end, default=facts.extent.end), facts.extent.end)
 
 
 def exact_offset(
@@ -469,11 +474,25 @@ def _trimmed(facts: BucketFacts, offset: int) -> OffsetOutOfRangeError:
     )
 
 
-def _before_retention(facts: BucketFacts, as_of: Bound | None) -> OffsetOutOfRangeError:
+def before_retention(
+    facts: BucketFacts, as_of: Bound | None, in_lake: Sequence[int] = ()
+) -> OffsetOutOfRangeError:
+    """The error of a moment before the log begins.
+
+    Args:
+        facts: The bucket.
+        as_of: The moment.
+        in_lake: The offsets of which a lake has the state.
+    """
+    lake = ""
+    if in_lake:
+        lake = (
+            f"; of what came before, its lake has the states at {_shown([str(n) for n in in_lake])}"
+        )
     return out_of_range(
         facts,
         f"What {place_text(facts)} held as of {as_of} is not known: its log begins at offset "
-        f"{facts.extent.earliest}, and what came before has been trimmed.",
+        f"{facts.extent.earliest}, and what came before has been trimmed{lake}.",
         f"ask for offset {facts.extent.earliest} or a later moment; the table's table.log.ttl "
         "says how long its log is kept",
         earliest=facts.extent.earliest,

@@ -19,18 +19,21 @@ from fluss.lookup.frame_lookups import FOUND
 from fluss.model.options.bounds import Bound, BoundKind, Cursor
 from fluss.model.options.scan_options import LakeUse, Mode, check_order
 from fluss.model.paths import PhysicalTablePath, TableBucket
+from fluss.model.predicates.predicate import Predicate, columns_in, conjoined, conjuncts
 from fluss.model.tables.partitions import PartitionInfo
 from fluss.model.tables.table_info import TableInfo
+from fluss.model.tables.table_options import ChangelogImage
 from fluss.net.cancellation import Cancellation
 from fluss.scan import plan_lake, plan_scan as plan
 from fluss.scan.batch_headers import cut_to_tail
 from fluss.scan.commit_times import CommitTimes
 from fluss.scan.explain import reasons_of
 from fluss.scan.lake_planner import PinnedLake, pin_lake
+from fluss.scan.past_lake import PastRequest, find_past_states
 from fluss.scan.plan_filters import FilterPlan
 from fluss.scan.scan_stats import ScanStats
 from fluss.scan.shape import ScanShape
-from fluss.scan.split import ScanSplit
+from fluss.scan.split import ScanSplit, files_of
 from fluss.state.state_planner import LakeState, plan_states
 
 # Partitions may come and go while a scan is planned; after so many attempts it is an error.
@@ -94,6 +97,9 @@ def plan_scan(
         rows_max=sum(each.rows_max for each in splits),
         partitions_pruned=(pinned.partitions or 0) - pinned.partitions_kept,
         buckets_pruned=pinned.buckets_pruned,
+        files_pruned=sum(
+            0 if part is None else part.files_left_out for part in map(files_of, splits)
+        ),
     )
     return ScanPlan(
         table_id=table.info.table_id,
@@ -146,7 +152,13 @@ class _Pinning:
     async def _attempt(self) -> Pinned:
         partitions = await self._partitions()
         options = self.shape.options
-        lake = await pin_lake(self.table, options.lake, self.shape.mode, partitions)
+        lake = await pin_lake(
+            self.table,
+            options.lake,
+            self.shape.mode,
+            partitions,
+            predicate=self._condition_on_partitions(),
+        )
         if partitions is not None:
             partitions += lake.dropped
         chosen = None if partitions is None else self._chosen(partitions)
@@ -172,7 +184,16 @@ class _Pinning:
             return replace(pruning, splits=self._lookup_splits(filtered))
         places = self._places_of(kept, filtered)
         facts = await self._facts(places, filtered, lake)
-        return replace(pruning, splits=await self._splits(filtered, facts))
+        return replace(pruning, splits=await self._splits(filtered, facts, lake))
+
+    def _condition_on_partitions(self) -> Predicate | None:
+        """The part of the filter that looks at partition keys alone; None for none."""
+        shape, keys = self.shape, frozenset(self.table.info.partition_keys)
+        # A partition that is named must be found, whatever the filter leaves of it.
+        if shape.predicate is None or not shape.filter_prunes or shape.options.partitions:
+            return None
+        found = [each for each in conjuncts(shape.predicate) if columns_in(each) <= keys]
+        return conjoined(found) if keys and found else None
 
     @property
     def _skips_missing(self) -> bool:
@@ -287,19 +308,19 @@ class _Pinning:
             )
             if self.shape.mode is Mode.STATE:
                 return plan_lake.with_lake_state(facts, part, lake.ends.get(place))
-            return plan_lake.with_lake(facts, part, lake.ends.get(place))
+            return plan_lake.with_lake(facts, part, lake.ends.get(place), is_cut=lake.is_cut)
 
         return [facts_of(bucket, path) for bucket, path in all_places.items()]
 
     # --- splits ---------------------------------------------------------------------------------
 
     async def _splits(
-        self, filtered: FilterPlan, facts: Sequence[plan.BucketFacts]
+        self, filtered: FilterPlan, facts: Sequence[plan.BucketFacts], lake: PinnedLake
     ) -> list[ScanSplit]:
         shape, options = self.shape, self.shape.options
         template = self._template(filtered)
         if shape.mode is Mode.STATE:
-            return await self._states(template, facts)
+            return await self._states(template, facts, lake)
         splits = []
         for bucket in facts:
             offsets = self._range(bucket, filtered)
@@ -314,17 +335,21 @@ class _Pinning:
         return splits
 
     async def _states(
-        self, template: ScanSplit, facts: Sequence[plan.BucketFacts]
+        self, template: ScanSplit, facts: Sequence[plan.BucketFacts], lake: PinnedLake
     ) -> list[ScanSplit]:
         """The splits of a state: what only the lake has is read there, as it stands."""
         options, path = self.shape.options, self.table.info.table_path
         splits, alone, lakes = [], [], {}
+        past = await self._past_states(facts, lake, template.filter)
         for bucket in facts:
             placed = replace(template, bucket=bucket.bucket, partition_name=bucket.partition_name)
             if options.lake is LakeUse.ONLY or not bucket.is_in_log:
                 end = bucket.lake_end or 0
                 if bucket.lake is not None:
                     alone.append(replace(placed, start=0, stop=end, lake=bucket.lake))
+            elif bucket.bucket in past:
+                lakes[bucket.bucket] = past[bucket.bucket]
+                splits.append(replace(placed, stop=plan.requested_stop(bucket, self.end)))
             else:
                 splits.append(replace(placed, stop=self._decided(bucket).stop))
                 if bucket.lake_end is not None:
@@ -339,6 +364,46 @@ class _Pinning:
             lakes=lakes,
         )
         return alone + [replace(each, start=0, state=states[each.bucket]) for each in splits]
+
+    async def _past_states(
+        self, facts: Sequence[plan.BucketFacts], lake: PinnedLake, predicate: Predicate | None
+    ) -> dict[TableBucket, LakeState]:
+        """The states of older snapshots, where a moment is requested that needs one.
+
+        Raises:
+            UnsupportedOperationError: What only the lake has is requested, as of a moment.
+            OffsetOutOfRangeError: Neither the log nor the lake has the state of a bucket.
+        """
+        options, end = self.shape.options, self.end
+        if options.as_of is None or end is None or end.kind is BoundKind.LATEST:
+            return {}
+        if options.lake is LakeUse.ONLY:
+            raise plan_lake.only_at_a_moment()
+        is_full = self.table.info.options.changelog_image is ChangelogImage.FULL
+        requested = {
+            each.bucket: PastRequest(
+                partition_name=each.partition_name,
+                pin=plan.requested_stop(each, end),
+                earliest=each.extent.earliest,
+            )
+            for each in facts
+            if options.strategy is None and plan_lake.needs_past(each, end, is_full_image=is_full)
+        }
+        if not requested:
+            return {}
+        found = await find_past_states(
+            self.table, requested, before=lake.snapshot_id, predicate=predicate
+        )
+        for each in facts:
+            request = requested.get(each.bucket)
+            if (
+                request is not None
+                and each.bucket not in found.states
+                and request.pin < request.earliest
+            ):
+                known = [*found.offsets.get(each.bucket, []), each.lake_end or 0]
+                raise plan.before_retention(each, end, sorted(set(known)))
+        return found.states
 
     def _is_past(self, splits: Sequence[ScanSplit], facts: Sequence[plan.BucketFacts]) -> bool:
         """Whether an earlier state is requested; where rows expire, `latest` is not one."""

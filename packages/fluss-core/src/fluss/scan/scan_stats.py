@@ -17,6 +17,8 @@ class ScanStats:
         splits: How many splits it was planned into.
         partitions_pruned: Partitions that are left out.
         buckets_pruned: Buckets that are left out.
+        files_pruned: Files of a lake that are left out.
+        row_groups_pruned: Row groups of files of a lake that were left out while they were read.
         rows_max: No fewer than there are rows: the offsets between starts and ends.
         bytes_read: Bytes of record batches that came from servers and files.
         batches_read: Record batches in them.
@@ -28,6 +30,8 @@ class ScanStats:
     splits: int = 0
     partitions_pruned: int = 0
     buckets_pruned: int = 0
+    files_pruned: int = 0
+    row_groups_pruned: int = 0
     rows_max: int = 0
     bytes_read: int = 0
     batches_read: int = 0

@@ -112,6 +112,13 @@ class ScanSplit:
         return offsets if self.lake is None else min(offsets, self.lake.rows_max)
 
 
+def files_of(split: ScanSplit) -> LakePart | None:
+    """The files of a lake that a split reads, alone or beneath the changes of a state."""
+    if split.lake is not None or split.state is None:
+        return split.lake
+    return split.state.lake
+
+
 def change_columns(prefix: str) -> ChangeColumns:
     """The names of the columns that describe a change, with this prefix."""
     return ChangeColumns(

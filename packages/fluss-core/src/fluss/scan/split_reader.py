@@ -216,7 +216,8 @@ class SplitReader:
         if first.keys is not None:
             return LookupReader(self._table, first, index, stats=self._stats)
         if first.lake is not None:
-            return LakeReader(self._table, first, index, stats=self._stats)
+            in_order = self._order is not Order.NONE
+            return LakeReader(self._table, first, index, stats=self._stats, in_order=in_order)
         if first.mode is Mode.STATE:
             return StateReader(self._table, first, index, stats=self._stats)
         reader: type[BinlogReader | LogReader] = LogReader

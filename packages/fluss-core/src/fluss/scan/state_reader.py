@@ -59,6 +59,8 @@ class StateReader(SplitPieces):
             None if split.filter is None else RowFilter(split.filter, schema),
             memory_bytes_max=STATE_BYTES_MAX,
             cancellation=self._cancellation,
+            predicate=split.filter,
+            note=lambda count: self._stats.add(row_groups_pruned=count),
         )
         conditions = MetadataFilter.of(split, schema)
         try:

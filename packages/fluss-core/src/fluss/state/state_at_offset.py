@@ -8,7 +8,7 @@ rows come as soon as all changes are known; stored rows are decoded one chunk at
 
 from __future__ import annotations
 
-from collections.abc import Coroutine, Iterator, Sequence
+from collections.abc import Callable, Coroutine, Iterator, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from typing import Any, Final, TypeVar
 
@@ -22,6 +22,7 @@ from fluss.lookup.stored_rows import ValueDecoder
 from fluss.model.change_type import ChangeType
 from fluss.model.extent import Extent
 from fluss.model.paths import PhysicalTablePath
+from fluss.model.predicates.predicate import Predicate
 from fluss.model.tables.table_options import ChangelogImage
 from fluss.net.cancellation import Cancellation
 from fluss.net.leader_requests import find_partition_path
@@ -49,6 +50,8 @@ def read_state(
     *,
     memory_bytes_max: int = MEMORY_BYTES_MAX,
     cancellation: Cancellation | None = None,
+    predicate: Predicate | None = None,
+    note: Callable[[int], None] | None = None,
 ) -> Iterator[pa.RecordBatch]:
     """Read the rows of a bucket at the plan's pin, every key once, in no order.
 
@@ -59,6 +62,8 @@ def read_state(
         row_filter: Which rows to return; None for all.
         memory_bytes_max: How much memory changed rows may take; further ones wait on disk.
         cancellation: Ends the reading from another thread.
+        predicate: What `row_filter` was made of; files of a lake are pruned by it.
+        note: Is called with how many pieces of those files were left out.
 
     Raises:
         ClosedError: It has been cancelled.
@@ -68,6 +73,7 @@ def read_state(
         FlussError: The bucket cannot be read.
     """
     reading = _Reading(table, plan, columns, row_filter, memory_bytes_max, cancellation)
+    reading.prune_lake(predicate, note)
     return reading.batches()
 
 
@@ -101,6 +107,12 @@ class _Reading:
         self._keys = RowKeys(table.info, self._columns)
         whole = BatchLayout.of_schema(schema)
         self._decoder = ValueDecoder(table, whole.project(self._columns))
+        self._predicate: Predicate | None = None
+        self._note: Callable[[int], None] | None = None
+
+    def prune_lake(self, predicate: Predicate | None, note: Callable[[int], None] | None) -> None:
+        """Leave out pieces of the lake's files that have no row that fulfils a condition."""
+        self._predicate, self._note = predicate, note
 
     def batches(self) -> Iterator[pa.RecordBatch]:
         for rows in self._rows():
@@ -177,9 +189,18 @@ class _Reading:
             return
         names = [info.schema.column_names[each] for each in self._columns]
         lake = the_format(plan.lake.format)
-        for rows in lake.read(
-            info, plan.lake, columns=names, start=0, stop=plan.lake_end, settings={}
-        ):
+        reading = lake.read(
+            info,
+            plan.lake,
+            columns=names,
+            start=0,
+            stop=plan.lake_end,
+            settings=self._table.connection.lake_settings(),
+            predicate=self._predicate,
+            with_places=False,
+            note=self._note,
+        )
+        for rows in reading:
             if self._cancellation is not None:
                 self._cancellation.check()
             yield rows.batch

@@ -26,6 +26,11 @@ from fluss.model.string_map import StringMap
 # The server remembers this many batches of a writer; it could not identify more in flight.
 INFLIGHT_IDEMPOTENT_MAX = 5
 
+# The beginning of the keys that are of lakes.
+LAKE_PREFIX = "lake."
+# Parts of names whose values must not be shown.
+_SECRET_NAMES = ("password", "secret", "token", "credential", "key")
+
 _KIB = 1024
 _MIB = 1024 * _KIB
 _FOREVER_MS = 2**64 - 1
@@ -49,6 +54,33 @@ def _split_pairs(written: str) -> dict[str, str]:
         if not equals:
             raise ValueError(f"{part!r} is not advertised-host:port=reachable-host:port")
         pairs[advertised] = reachable
+    return pairs
+
+
+def _without_password(value: object) -> str:
+    """Parse an address that may be shown: a password is an option of its own."""
+    written = text(value)
+    login = written.rpartition("@")[0].rpartition("/")[2]
+    if ":" in login:
+        raise ValueError("it has a password; set lake.user and lake.password in its place")
+    return written
+
+
+def _lake_properties(value: object) -> StringMap:
+    pairs = value if isinstance(value, Mapping) else _named_values(text(value))
+    for name in pairs:
+        if any(each in str(name).lower() for each in _SECRET_NAMES):
+            raise ValueError(f"{name!r} may be a secret, and this option is shown to everybody")
+    return StringMap(pairs)
+
+
+def _named_values(written: str) -> dict[str, str]:
+    pairs: dict[str, str] = {}
+    for part in written.split(","):
+        name, equals, given = part.partition("=")
+        if not equals or not name.strip():
+            raise ValueError(f"{part!r} is not name=value")
+        pairs[name.strip()] = given.strip()
     return pairs
 
 
@@ -280,6 +312,44 @@ class ClientOptions(OptionSet):
     )
     lookup_max_retries = whole(
         "lookup.max-retries", INT_MAX, "How often a lookup is sent again.", low=0
+    )
+
+    lake_uri = Option[str](
+        "lake.uri",
+        "",
+        _without_password,
+        "Where the catalog of the lake is, if not where the tables' properties say.",
+    )
+    lake_user = words("lake.user", "", "The user of the lake's catalog in a SQL database.")
+    lake_password = words(
+        "lake.password", "", "The password of that user, or a marker for it.", secret=True
+    )
+    lake_token = words("lake.token", "", "The token that a REST catalog takes.", secret=True)
+    lake_client_secret = words(
+        "lake.client-secret",
+        "",
+        "What a REST catalog gives a token for: `id:secret` of an OAuth client.",
+        secret=True,
+    )
+    lake_s3_endpoint = words(
+        "lake.s3.endpoint", "", "Where the object store of the lake's files is."
+    )
+    lake_s3_region = words("lake.s3.region", "", "The region of that store.")
+    lake_s3_access_key_id = words(
+        "lake.s3.access-key-id", "", "The name of the key for that store."
+    )
+    lake_s3_secret_access_key = words(
+        "lake.s3.secret-access-key", "", "The key for that store.", secret=True
+    )
+    lake_s3_session_token = words(
+        "lake.s3.session-token", "", "The token of a key for that store that expires.", secret=True
+    )
+    lake_properties = Option[StringMap](
+        "lake.properties",
+        StringMap(),
+        _lake_properties,
+        "Further properties of the lake's catalog or files, as pyiceberg names them: name=value, with "
+        "commas between several. Secrets are not among them.",
     )
 
 

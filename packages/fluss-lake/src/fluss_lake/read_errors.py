@@ -1,0 +1,137 @@
+"""The errors of a lake: which of Fluss's each becomes, without secrets that a text may quote."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
+from typing import Final
+from urllib.parse import quote
+
+import pyarrow as pa
+from pyiceberg.exceptions import (
+    AuthorizationExpiredError,
+    ForbiddenError,
+    OAuthError,
+    UnauthorizedError,
+)
+
+from fluss.errors import (
+    AuthenticationError,
+    AuthorizationError,
+    ConnectError,
+    CorruptDataError,
+    FlussError,
+    SnapshotNotFoundError,
+)
+from fluss.model.tables.table_info import TableInfo
+
+WHY_CHARS_MAX: Final = 300
+_SECRET_NAMES: Final = ("password", "secret", "token", "credential", "access-key")
+_HIDDEN: Final = "***"
+_LOGIN_IN_URL: Final = re.compile(r"(//[^/\s:@]*):[^/\s@]*@")
+_NO_LOGIN: Final = re.compile(
+    r"authentication failed|no password supplied|access[_ ]?denied|InvalidAccessKeyId"
+    r"|SignatureDoesNotMatch|does not exist.*role|role .* does not exist",
+    re.IGNORECASE,
+)
+_NO_SERVER: Final = re.compile(
+    r"connection refused|could not translate host|failed to resolve|timed? ?out"
+    r"|network is unreachable|max retries exceeded|curlCode: (6|7|28)|connection.*(closed|reset)",
+    re.IGNORECASE,
+)
+# How Arrow begins what an object store answered.
+_FROM_STORE: Final = re.compile(r"AWS Error|GcsFileSystem|AzureFileSystem", re.IGNORECASE)
+_WHERE_LOGINS_ARE: Final = (
+    "Set lake.password (a catalog in a database), lake.client-secret or lake.token (REST), or "
+    "lake.s3.access-key-id and lake.s3.secret-access-key (files), in the environment as "
+    "FLUSS_LAKE_PASSWORD and so on."
+)
+_WITHOUT: Final = "lake='off' reads what Fluss itself holds."
+
+
+def secrets_of(properties: Iterable[tuple[str, str]]) -> frozenset[str]:
+    """The values among the properties of a catalog that are not shown."""
+    found = {
+        value
+        for name, value in properties
+        if value and any(each in name.lower() for each in _SECRET_NAMES)
+    }
+    # REST takes `id:secret` in one.
+    found |= {each.partition(":")[2] for each in found if ":" in each}
+    return frozenset(each for each in found | {quote(each, safe="") for each in found} if each)
+
+
+def unreachable(
+    table: TableInfo, error: Exception, secrets: frozenset[str] = frozenset()
+) -> FlussError:
+    """The error of a catalog or of files that cannot be reached or read."""
+    text = hidden(" ".join(str(error).split()), secrets)
+    why = text[:WHY_CHARS_MAX] or type(error).__name__
+    path = table.table_path
+    refused = (UnauthorizedError, OAuthError, AuthorizationExpiredError)
+    if isinstance(error, refused) or _NO_LOGIN.search(text):
+        return AuthenticationError(
+            f"The lake of {path} refuses the login: {why}.",
+            hint=f"{_WHERE_LOGINS_ARE} {_WITHOUT}",
+            table=str(path),
+        )
+    if isinstance(error, ForbiddenError):
+        return AuthorizationError(
+            f"The lake of {path} refuses to be read by this user: {why}.",
+            hint=f"Another user may: {_WHERE_LOGINS_ARE} {_WITHOUT}",
+            table=str(path),
+        )
+    kind = ConnectError if _NO_SERVER.search(text) else FlussError
+    return kind(
+        f"The lake of {path} cannot be read: {why}.",
+        hint=f"The table's properties (table.datalake.iceberg.*) say where it is; lake.uri and "
+        f"lake.s3.endpoint name other places. {_WHERE_LOGINS_ARE} {_WITHOUT}",
+        table=str(path),
+    )
+
+
+def hidden(text: str, secrets: frozenset[str]) -> str:
+    """A text without secrets."""
+    for each in sorted(secrets, key=len, reverse=True):
+        text = text.replace(each, _HIDDEN)
+    return _LOGIN_IN_URL.sub(rf"\1:{_HIDDEN}@", text)
+
+
+@contextmanager
+def reading_file(path: str) -> Iterator[None]:
+    """Name the file in the errors of those who read it.
+
+    Raises:
+        SnapshotNotFoundError: It is not there.
+        CorruptDataError: It is not what it should be.
+    """
+    try:
+        yield
+    except FlussError:
+        raise
+    except FileNotFoundError as error:
+        raise SnapshotNotFoundError(
+            f"The file {path} of the lake is not there, although a snapshot has it.",
+            hint="It was removed with an expired snapshot, or by a clean-up of files. Plan the "
+            f"scan again. {_WITHOUT}",
+            path=path,
+        ) from error
+    except (pa.ArrowInvalid, pa.ArrowNotImplementedError, pa.ArrowTypeError, OSError) as error:
+        if isinstance(error, OSError) and is_of_network(error):
+            raise
+        why = " ".join(str(error).split())[:WHY_CHARS_MAX]
+        raise CorruptDataError(
+            f"The file {path} of the lake cannot be read: {why}.",
+            hint=f"Was it cut off, or changed? {_WITHOUT}",
+            what="file of a lake",
+            at=0,
+            why=why,
+        ) from error
+
+
+def is_of_network(error: OSError) -> bool:
+    """Whether it says that a store cannot be reached, or refuses, and nothing about a file."""
+    text = str(error)
+    is_of_store = isinstance(error, ConnectionError | TimeoutError | PermissionError)
+    return is_of_store or any(each.search(text) for each in (_NO_LOGIN, _NO_SERVER, _FROM_STORE))
