@@ -17,6 +17,7 @@ import random
 from collections import deque
 from collections.abc import Coroutine
 from contextlib import aclosing, suppress
+from functools import partial
 from typing import Any
 
 import anyio
@@ -338,7 +339,10 @@ class Fetcher:
 
     async def _read_remote(self, position: Position, info: RemoteLogFetchInfo) -> None:
         try:
-            columns = None if self._target.positions is None else self._remote_projection
+            target = self._target_of(position)
+            columns = None
+            if target.positions is not None:
+                columns = partial(self._remote_projection, target)
             records_read = self._remote.read(info, position.offset, position.stop, columns)
             async with aclosing(records_read) as pieces:
                 async for records in pieces:
@@ -350,11 +354,13 @@ class Fetcher:
         except FlussError as error:
             self._apply(position, decisions.decide_remote_failure(position, error, self._context()))
 
-    async def _remote_projection(self, schema_id: int) -> Projection | None:
+    async def _remote_projection(
+        self, target: messages.FetchTarget, schema_id: int
+    ) -> Projection | None:
         """How to read the columns of a remote batch; None where it is read whole."""
         with suppress(ServerError):  # what the schema lacks is reported with its batch
-            await self._schemas.load([schema_id])
-        return self._target.projection_of(schema_id)
+            await self._schemas[target.table_id].load([schema_id])
+        return target.projection_of(schema_id)
 
     async def _room(self) -> None:
         """Wait until the reader has made room; unread bytes are bounded for files, too."""
