@@ -57,11 +57,12 @@ def test_the_time_of_a_test_is_that_of_the_processor(tmp_path: Path) -> None:
         f"def test_works():\n    exec({program!r})\n\n"
         f"def test_lets_work():\n    subprocess.run([sys.executable, '-c', {program!r}])\n"
     )
+    environment = os.environ | {"PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1"}
     plugins = ("-p", "no:cacheprovider", "-p", "tests.support.fix_processor_times")
     words = (*plugins, "--times", str(tmp_path / "times"), str(tmp_path))
     subprocess.run(
         [sys.executable, "-m", "pytest", "-c", os.devnull, *words],
-        cwd=ROOT, check=True, capture_output=True,
+        cwd=ROOT, env=environment, check=True, capture_output=True,
     )  # fmt: skip
     found = {
         each["test"].rpartition("::")[2]: each
