@@ -316,6 +316,17 @@ def test_whatever_a_file_system_raises_becomes_an_error_of_fluss(monkeypatch):
         file.read(0, 10)
 
 
+def test_a_store_that_does_not_read_ranges_is_reported(monkeypatch):
+    class Whole:
+        def cat_file(self, *_, **__):
+            return bytes(100)
+
+    monkeypatch.setattr(RemoteFile, "_filesystem", lambda _: Whole())
+    file = RemoteFile(path="s3://bucket/file", scheme="s3", options={})
+    with pytest.raises(FlussError, match="the store sent 100 bytes of the 10 from 5 on"):
+        file.read(5, 10)
+
+
 @pytest.mark.parametrize("path", ["/data/x y", "file:///data/x%20y", "file:/data/x%20y"])
 def test_local_files_are_read_as_they_are(path):
     async def prepare():

@@ -5,7 +5,7 @@ import json
 import pytest
 
 from fluss.errors import ProtocolError
-from fluss.net.storage_options import storage_options
+from fluss.net.storage_options import range_arguments, storage_options
 
 TOKEN = json.dumps(
     {"version": 1, "access_key_id": "id", "access_key_secret": "hidden", "security_token": "t"}
@@ -64,3 +64,10 @@ def test_a_token_that_cannot_be_read_is_not_shown(token):
         made(token=token)
     assert "top-secret" not in str(caught.value)
     assert caught.value.__context__ is None
+
+
+def test_ranges_end_before_their_end_but_for_oss():
+    assert range_arguments("s3", 10, 5) == {"start": 10, "end": 15}
+    arguments = range_arguments("oss", 10, 5)
+    assert (arguments["start"], arguments["end"]) == (10, 14)
+    assert arguments["headers"] == {"x-oss-range-behavior": "standard"}

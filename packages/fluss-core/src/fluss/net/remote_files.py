@@ -32,7 +32,12 @@ from fluss.net.plan_remote_reads import (
     needs_another_token,
 )
 from fluss.net.plan_retry import RetryPolicy
-from fluss.net.storage_options import CREDENTIAL_OPTIONS, S3_SCHEMES, storage_options
+from fluss.net.storage_options import (
+    CREDENTIAL_OPTIONS,
+    S3_SCHEMES,
+    range_arguments,
+    storage_options,
+)
 from fluss.wire import messages
 
 LOCAL_SCHEMES = ("", "file")
@@ -243,13 +248,22 @@ class RemoteFile:
                 with Path(self.path).open("rb") as file:
                     file.seek(start)
                     return file.read(size)
-            data: bytes = self._filesystem().cat_file(self.path, start=start, end=start + size)
+            arguments = range_arguments(self.scheme, start, size)
+            data: bytes = self._filesystem().cat_file(self.path, **arguments)
         except FlussError:
             raise
         except Exception as error:  # file systems raise what their libraries raise
             if is_beyond_end(error):
                 return b""
             raise explain(self.path, error, self._secrets()) from error
+        if len(data) > size:  # nothing tells which bytes these are
+            raise RemoteStorageError(
+                f"The remote file {self.path} cannot be read: the store sent {len(data)} bytes of "
+                f"the {size} from {start} on.",
+                hint=f"It, or the file system for {self.scheme}://, does not read ranges.",
+                path=self.path,
+                code=None,
+            )
         return data
 
     def _secrets(self) -> tuple[str, ...]:

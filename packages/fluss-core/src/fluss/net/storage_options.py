@@ -45,6 +45,18 @@ def storage_options(
     return _merged(options, own)
 
 
+def range_arguments(scheme: str, start: int, size: int) -> dict[str, Any]:
+    """Return the arguments of `cat_file` for a range of bytes.
+
+    The file system for OSS takes `end` for the last byte, not for the one after it. And OSS answers
+    a range that goes beyond the end of a file with the whole file, unless it is asked not to.
+    """
+    if scheme in OSS_SCHEMES:
+        headers = {"x-oss-range-behavior": "standard"}
+        return {"start": start, "end": start + size - 1, "headers": headers}
+    return {"start": start, "end": start + size}
+
+
 def _credentials(token: bytes) -> dict[str, Any]:
     try:
         parts = json.loads(token)
