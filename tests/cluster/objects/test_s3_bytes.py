@@ -85,6 +85,15 @@ def test_columns_of_large_batches_are_read_alone(connect, gate, wide, columns):
     assert gate.body_bytes < sum(map(len, files.values())) / 5
 
 
+@pytest.mark.parametrize("parts", [1, 2])
+def test_ranges_of_columns_count_as_reads_in_flight(connect, gate, wide, parts):
+    session = connect(**{"scanner.remote-log.read-concurrency": str(parts)})
+    gate.delay_s = 0.01
+    columns = ["c1", "c10"]
+    assert session.table("wide").scan(columns=columns).to_arrow().equals(wide.select(columns))
+    assert max(get.in_flight for get in gate.gets) <= parts
+
+
 def test_a_filter_reads_its_columns_too_and_no_others(connect, gate, wide):
     limit = 2**61
     found = connect().table("wide").scan(columns=["c2"], filter=col("c9") < limit).to_arrow()

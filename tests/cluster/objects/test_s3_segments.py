@@ -54,9 +54,10 @@ def test_no_more_reads_are_in_flight_than_options_allow(connect, gate):
             "scanner.remote-log.prefetch-num": str(segments),
         }
         gate.reset()
-        gate.delay_s = 0.02
+        gate.delay_s = 0.1
         assert ids(connect(**options).table("log").scan()) == ALL
-        assert max(get.in_flight for get in gate.gets) == most, options
+        # A busy machine may begin a read after others have ended.
+        assert min(2, most) <= max(get.in_flight for get in gate.gets) <= most, options
 
 
 # --- failures that pass ---------------------------------------------------------------------------
