@@ -143,7 +143,7 @@ def test_a_worker_that_wakes_up_late_tells_nothing(session, make, monkeypatch):
             tell(*given, **more)
 
         patched.setattr(round_driver, "_tell", asleep)
-        with pytest.raises(LakeMismatchError, match="Somebody else"):
+        with pytest.raises(LakeMismatchError, match="Another program"):
             commit_round(late, results)
     assert ids_of(table, "only") == list(range(8))
     put(table, range(8, 10))

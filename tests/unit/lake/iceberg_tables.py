@@ -58,10 +58,10 @@ def deletes_file(table: Any, path: str, ids: list[int], bucket: int = 0) -> Any:
 def _written(
     table: Any, path: str, schema: Any, columns: Any, bucket: int, equality_ids: Any = ()
 ) -> Any:
-    wanted = arrow_schema(schema)
-    arrays = [pa.array(columns[each.name], each.type) for each in wanted]
+    requested = arrow_schema(schema)
+    arrays = [pa.array(columns[each.name], each.type) for each in requested]
     location = f"{table.location()}/data/{path}.parquet"
     file = ParquetFile(table.io, location, schema, table.properties)
-    file.write(pa.Table.from_arrays(arrays, schema=wanted))
+    file.write(pa.Table.from_arrays(arrays, schema=requested))
     spec_id = table.spec().spec_id
     return file.finish(partition=[bucket], spec_id=spec_id, equality_ids=equality_ids)

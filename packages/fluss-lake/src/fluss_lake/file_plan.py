@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final
 
@@ -128,6 +128,11 @@ class IcebergContents:
             f"{self._manifests_left_out} of {self._manifests} lists of files, by the bounds of their "
             "partitions"
         )
+
+    @property
+    def deletes(self) -> Mapping[Place, Sequence[DeleteFile]]:
+        """The files of deletes by bucket, those that apply to no file included."""
+        return self._deletes
 
     def parts(self, predicate: Predicate | None) -> list[LakePart]:
         """The files by bucket, without those of which no row fulfils the condition."""

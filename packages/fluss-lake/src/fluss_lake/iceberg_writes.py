@@ -55,6 +55,7 @@ from pyiceberg.table.update import (
     AddSnapshotUpdate,
     AssertRefSnapshotId,
     AssertTableUUID,
+    RemoveSnapshotsUpdate,
     SetSnapshotRefUpdate,
 )
 from pyiceberg.typedef import Record
@@ -270,6 +271,57 @@ def commit_change(table: Table, base_id: int | None, change: Change) -> int:
             raise
     table.refresh()
     return made.snapshot_id
+
+
+def expire_snapshots(table: Table, ids: Sequence[int]) -> tuple[int, int]:
+    """Remove snapshots from a table, and the files that no other snapshot has.
+
+    Args:
+        table: The table, as it is now.
+        ids: The snapshots; the newest is none of them.
+
+    Returns:
+        How many files were removed, and how many could not be.
+
+    Raises:
+        LakeConflictError: The table has another newest snapshot by now.
+    """
+    gone, newest = set(ids), table.current_snapshot()
+    if not gone or newest is None:
+        return 0, 0
+    io = table.io
+    old = [each for each in table.metadata.snapshots if each.snapshot_id in gone]
+    kept = [each for each in table.metadata.snapshots if each.snapshot_id not in gone]
+    manifests = {one.manifest_path: one for each in old for one in each.manifests(io)}
+    live = {one.manifest_path: one for each in kept for one in each.manifests(io)}
+    unused = [each for path, each in manifests.items() if path not in live]
+    files = {path for each in unused for path in _files_in(each, io)}
+    if files:
+        files -= {path for each in live.values() for path in _files_in(each, io)}
+    head: dict[str, Any] = {"snapshot-id": newest.snapshot_id, "ref": BRANCH}
+    removed: dict[str, Any] = {"snapshot-ids": sorted(gone)}
+    try:
+        table.catalog.commit_table(
+            table,
+            (AssertTableUUID(uuid=table.metadata.table_uuid), AssertRefSnapshotId(**head)),
+            (RemoveSnapshotsUpdate(**removed),),
+        )
+    except CommitFailedException as error:
+        raise conflict(table, str(error)) from error
+    table.refresh()
+    paths = [
+        *files,
+        *(each.manifest_path for each in unused),
+        *(each.manifest_list for each in old),
+    ]
+    left = remove_files(io, paths)
+    return len(paths) - len(left), len(left)
+
+
+def _files_in(manifest: ManifestFile, io: FileIO) -> Iterator[str]:
+    """The files that are part of the table by a manifest."""
+    for each in manifest.fetch_manifest_entry(io, discard_deleted=True):
+        yield each.data_file.file_path
 
 
 def conflict(table: Table, why: str) -> LakeConflictError:

@@ -7,7 +7,7 @@ from fluss.errors import FlussError
 
 
 class LakeConflictError(FlussError):
-    """Somebody else has committed to the lake meanwhile; nothing of ours was."""
+    """Another program has committed to the lake meanwhile; nothing of ours was."""
 
 
 class LakeMismatchError(FlussError):

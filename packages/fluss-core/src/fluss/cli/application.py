@@ -172,6 +172,12 @@ ENTRIES: Final = (
         connects=False,
     ),
     CommandEntry(
+        name="tier",
+        summary="Copy tables into their lakes, and show how far they are.",
+        section=Section.CLUSTER,
+        package="fluss-lake",
+    ),
+    CommandEntry(
         name="demo",
         summary="Run a small shop in Fluss, and query it in every engine.",
         section=Section.CLUSTER,

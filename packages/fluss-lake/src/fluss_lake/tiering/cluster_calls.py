@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 from fluss.admin.admin import admin_of
@@ -11,9 +11,8 @@ from fluss.errors import FlussError, SnapshotNotFoundError, error_from_code, unu
 from fluss.model.paths import TableBucket, TablePath
 from fluss.wire import messages
 from fluss.wire.table_paths import write_table_path
+from fluss_lake.tiering.plan_lease import Assigned, Beat
 from fluss_lake.tiering.plan_round import BucketEnd, Known
-
-NO_SNAPSHOT_CODE = 53
 
 
 async def known_snapshot(connection: ClientConnection, path: TablePath) -> Known | None:
@@ -101,23 +100,6 @@ async def tell_snapshot(
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Assigned:
-    """A table that the coordinator has given to this worker.
-
-    Attributes:
-        table_id: The table.
-        path: Its name.
-        tiering_epoch: Grows each time the table is given to somebody.
-        coordinator_epoch: Grows with each coordinator.
-    """
-
-    table_id: int
-    path: TablePath
-    tiering_epoch: int
-    coordinator_epoch: int
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
 class Answered:
     """The answer to a heartbeat.
 
@@ -132,30 +114,13 @@ class Answered:
     errors: Mapping[int, FlussError]
 
 
-async def send_heartbeat(
-    connection: ClientConnection,
-    *,
-    tiering: Sequence[Assigned] = (),
-    finished: Sequence[Assigned] = (),
-    failed: Sequence[Assigned] = (),
-    again: Sequence[int] = (),
-    wants_table: bool = False,
-) -> Answered:
-    """Tell the coordinator what this worker does, and ask for a table.
-
-    Args:
-        connection: The connection.
-        tiering: The tables it works at.
-        finished: Those it has finished.
-        failed: Those that it gives back.
-        again: The ids of finished ones that have more to copy, and are handed out again at once.
-        wants_table: Whether it asks for a table.
-    """
-    request = messages.LakeTieringHeartbeatRequest(request_table=wants_table)
+async def send_heartbeat(connection: ClientConnection, beat: Beat) -> Answered:
+    """Tell the coordinator what this worker does, and ask for a table."""
+    request = messages.LakeTieringHeartbeatRequest(request_table=beat.wants_table)
     for listed, tables in (
-        (request.tiering_tables, tiering),
-        (request.finished_tables, finished),
-        (request.failed_tables, failed),
+        (request.tiering_tables, beat.tiering),
+        (request.finished_tables, beat.finished),
+        (request.failed_tables, beat.failed),
     ):
         for each in tables:
             listed.add(
@@ -163,7 +128,7 @@ async def send_heartbeat(
                 coordinator_epoch=each.coordinator_epoch,
                 tiering_epoch=each.tiering_epoch,
             )
-    request.force_finished_tables.extend(again)
+    request.force_finished_tables.extend(beat.again)
     answer = await connection.cluster.ask_coordinator(
         request, messages.LakeTieringHeartbeatResponse
     )

@@ -1,4 +1,4 @@
-"""Writes batches of rows into the files of one bucket, each of about the wanted size."""
+"""Writes batches of rows into the files of one bucket, each of about the requested size."""
 
 from __future__ import annotations
 
@@ -103,15 +103,15 @@ class FileWriter:
             self._open = None
 
 
-def lake_rows(rows: pa.Table, wanted: pa.Schema, schema: Schema) -> pa.Table:
+def lake_rows(rows: pa.Table, requested: pa.Schema, schema: Schema) -> pa.Table:
     """Rows with the types that they have in the lake.
 
     Times finer than a microsecond are cut off there, as Fluss's own job does.
     """
     columns = []
-    for place, each in zip(schema.fields, wanted, strict=True):
+    for place, each in zip(schema.fields, requested, strict=True):
         columns.append(lake_column(rows.column(place.name), each.type))
-    return pa.Table.from_arrays(columns, schema=wanted)
+    return pa.Table.from_arrays(columns, schema=requested)
 
 
 def lake_column(column: pa.ChunkedArray, kind: pa.DataType) -> pa.ChunkedArray:

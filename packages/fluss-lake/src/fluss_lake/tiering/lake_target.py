@@ -92,7 +92,7 @@ def _check_format(table: Table, info: TableInfo) -> None:
         raise UnsupportedOperationError(
             f"The lake's table of {info.table_path} is of Iceberg's version {version}, and only "
             f"version {FORMAT_VERSION} is written.",
-            hint="Fluss 0.9.1 makes tables of version 2; somebody has upgraded this one.",
+            hint="Fluss 0.9.1 makes tables of version 2; another program has upgraded this one.",
             table=str(info.table_path),
         )
     written = table.properties.get(_FORMAT, "parquet")
@@ -131,8 +131,8 @@ def _check_spec(table: Table, info: TableInfo) -> None:
         and info.bucket_keys == (name,)
     )
     if not is_key and not (name == BUCKET and isinstance(transform, IdentityTransform)):
-        wanted = f"{info.num_buckets} buckets of {', '.join(info.bucket_keys) or BUCKET}"
-        raise _mismatch(info, "a bucket", f"{transform} of {name!r}", wanted)
+        requested = f"{info.num_buckets} buckets of {', '.join(info.bucket_keys) or BUCKET}"
+        raise _mismatch(info, "a bucket", f"{transform} of {name!r}", requested)
 
 
 def _mismatch(info: TableInfo, what: str, found: Any, expected: Any) -> LakeMismatchError:

@@ -1,12 +1,12 @@
 """Decides what a round of tiering does: what it recovers, what it reads, and what it may commit.
 
 A round begins at the snapshot that the cluster knows, with the offsets that the cluster has for it.
-It reads each bucket from there to the end of its log, or to a bound. The snapshot it makes is told
-to the cluster only if it is there and no offset goes backwards, because the server checks neither.
+It reads each bucket from there to the end of its log, or to a bound. The snapshot it makes is
+reported to the cluster only if it is there and no offset goes backwards: the server checks neither.
 
 Where the lake has a newer snapshot of a tiering service than the cluster knows, a service ended
-between its two commits: that snapshot is told to the cluster first. Snapshots of anybody else, such
-as compactions, do not count.
+between its two commits: that snapshot is reported to the cluster first. Snapshots of other
+programs, such as compactions, do not count.
 """
 
 from __future__ import annotations
@@ -129,7 +129,7 @@ def missing_commit(
             f"The lake of {table} does not have the snapshot {known.snapshot_id} any more, which the "
             "cluster knows.",
             hint="Was it rolled back, or were its snapshots expired by hand? Where its newest "
-            "snapshot is the right one, the cluster has to be told; nothing was committed.",
+            "snapshot is the right one, the cluster has to be notified; nothing was committed.",
             table=table,
             snapshot_id=known.snapshot_id,
         )
@@ -212,7 +212,7 @@ def _lost(bucket: TableBucket, extent: Extent, copied: int) -> OffsetOutOfRangeE
         f"The log of bucket {bucket.bucket_id} begins at offset {extent.earliest}, and its lake has "
         f"rows up to offset {copied}: {extent.earliest - copied} rows between them are gone.",
         hint="They were deleted before they were copied, as when table.datalake.enabled was off for "
-        "a while. on_lost='skip' (--on-lost skip) continues after them.",
+        "a while. skips_lost=True (--on-lost skip) continues after them.",
         bucket=bucket.bucket_id,
         partition_id=bucket.partition_id,
         offset=copied,
@@ -297,7 +297,7 @@ def check_ends(table: str, known: Known | None, ends: Mapping[TableBucket, Bucke
                 f"The offsets of {table} would go backwards: bucket {bucket.bucket_id} is copied up "
                 f"to offset {end}, and the new snapshot has it up to "
                 f"{'none' if found is None else found.end}.",
-                hint="Has somebody else copied the table meanwhile? Nothing was told to the cluster.",
+                hint="Has another program copied the table meanwhile? Nothing was reported to the cluster.",
                 table=table,
                 bucket=bucket.bucket_id,
                 partition_id=bucket.partition_id,
@@ -310,7 +310,7 @@ def kept_from(known: Known | None) -> int:
 
 
 def is_known(table: str, before: Known | None, now: Known | None, snapshot_id: int) -> bool:
-    """Whether the cluster has been told of a snapshot; if not, it may be told now.
+    """Whether the cluster has been notified of a snapshot; if not, it may be notified now.
 
     Args:
         table: The table's name, for errors.
@@ -319,7 +319,7 @@ def is_known(table: str, before: Known | None, now: Known | None, snapshot_id: i
         snapshot_id: The snapshot.
 
     Raises:
-        LakeMismatchError: It knows another snapshot than before: somebody else has gone on.
+        LakeMismatchError: It knows another snapshot than before: another program has gone on.
     """
     if now is not None and now.snapshot_id == snapshot_id:
         return True
@@ -329,7 +329,7 @@ def is_known(table: str, before: Known | None, now: Known | None, snapshot_id: i
         return False
     raise LakeMismatchError(
         f"The cluster knows another snapshot of {table} than when the round began: "
-        f"{'none' if now is None else now.snapshot_id}. Somebody else copies the table.",
+        f"{'none' if now is None else now.snapshot_id}. Another program copies the table.",
         hint=f"The snapshot {snapshot_id} is in the lake; the cluster was not told of it by this round.",
         table=table,
         snapshot_id=snapshot_id,

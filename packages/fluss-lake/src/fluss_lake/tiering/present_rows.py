@@ -114,6 +114,13 @@ class PresentFiles:
         for rows in self._read(part, self.info.schema.column_names):
             yield with_place(rows.batch, part.bucket_id, rows.offsets, rows.timestamps)
 
+    def rows_in_order(self, part: LakePart) -> Iterator[pa.RecordBatch]:
+        """The same in the order of offsets."""
+        reader = self._reader(self.info.schema.column_names)
+        for rows in reader.read(part, 0, part.end):
+            self.cancellation.check()
+            yield with_place(rows.batch, part.bucket_id, rows.offsets, rows.timestamps)
+
     def _has_key(self, part: LakePart, file: DataFile, changed: ChangedKeys) -> bool:
         if not changed.is_known:
             return True
@@ -124,11 +131,13 @@ class PresentFiles:
         return any(changed.has_any(keys.of(rows.batch)) for rows in self._read(alone, names))
 
     def _read(self, part: LakePart, columns: Sequence[str]) -> Iterator[LakeRows]:
-        table = cast("Table", _FilesAlone(self.io, self.schema))
-        reader = PartReader(table=table, schema=self.info.schema, columns=columns)
-        for rows in reader.read_unordered(part):
+        for rows in self._reader(columns).read_unordered(part):
             self.cancellation.check()
             yield rows
+
+    def _reader(self, columns: Sequence[str]) -> PartReader:
+        table = cast("Table", _FilesAlone(self.io, self.schema))
+        return PartReader(table=table, schema=self.info.schema, columns=columns)
 
 
 def paths_of(written_again: LakePart | None, present: LakePart | None) -> frozenset[str]:

@@ -34,11 +34,13 @@ class Stretch:
     Attributes:
         rows: The rows, with the columns that a lake adds.
         change_types: The kind of each change.
+        end: One past the last offset.
         max_timestamp_ms: When the last of them was committed.
     """
 
     rows: pa.RecordBatch
     change_types: ByteArray
+    end: int
     max_timestamp_ms: int
 
 
@@ -114,6 +116,7 @@ def _stretch(batches: list[DecodedBatch]) -> Stretch:
     return Stretch(
         rows=with_place(rows, batches[0].bucket.bucket_id, offsets, times),
         change_types=np.concatenate([_types_of(each) for each in batches]),
+        end=int(offsets[-1]) + 1,
         max_timestamp_ms=int(times.max()),
     )
 

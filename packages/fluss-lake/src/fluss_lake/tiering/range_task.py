@@ -1,14 +1,15 @@
 """The unit of work of tiering: write the files of one range of one bucket.
 
-This is the seam between who decides and who writes. A driver plans `RangeTask`s, has each of them
-carried out somewhere (`write_range.write_range`: in a thread, in another process, in an executor
-of Spark), and commits all `WrittenRange`s together (`round_driver.commit_round`). A task has no
-connection and no secret in it, and neither has what comes back; both can be pickled. Whoever
-carries a task out brings a table of its own connection, and access to the lake's files.
+This is the seam between deciding and writing. A driver plans `RangeTask`s, has each of them
+carried out somewhere (`write_range`, or `carry_out` in a process without a connection: in a thread,
+in another process, in an executor of Spark), and commits all `WrittenRange`s together
+(`round_driver.commit_round`). A task has no connection and no secret in it, and neither has what
+comes back; both can be pickled. The process that carries a task out brings a table of its
+own connection, and access to the lake's files.
 
 A task may be carried out twice, or end halfway: its files have names of their own each time, and
-no reader sees them before the commit. Files that are not committed are removed by whoever knows
-their paths: `WrittenRange.paths` of what came back, and the task itself where it fails.
+no reader sees them before the commit. Files that are not committed are removed: by the driver,
+which knows the paths of what came back, and by the task itself where it fails.
 """
 
 from __future__ import annotations

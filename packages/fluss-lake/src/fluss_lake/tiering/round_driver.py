@@ -1,6 +1,6 @@
 """Drives one round of one table: begins it, has its tasks carried out, commits it or takes it back.
 
-Whoever drives uses three functions. `begin_round` looks at the cluster and the lake, mends what an
+A driver uses three functions. `begin_round` looks at the cluster and the lake, mends what an
 earlier round has left halfway, and plans the tasks. They are carried out anywhere, in any order
 (`range_task` is the seam). `commit_round` makes one snapshot of all that was written, upon the
 snapshot the round began with and upon no other, and tells the cluster. `abort_round` removes files.
@@ -21,11 +21,10 @@ from typing import Any, Final, TypeVar
 
 from pyiceberg.table import Table
 
-from fluss.admin.admin import admin_of
 from fluss.connection.connection import TableHandle
 from fluss.errors import FlussError, TableNotFoundError, UnsupportedOperationError
 from fluss.log.extents import fetch_extents
-from fluss.model.paths import PhysicalTablePath, TableBucket
+from fluss.model.paths import TableBucket
 from fluss.model.tables.table_options import DataLakeFormat
 from fluss.net.leader_requests import Places
 from fluss.state.state_planner import StatePlan, plan_states
@@ -34,6 +33,7 @@ from fluss_lake.iceberg_writes import Change, commit_change, remove_files
 from fluss_lake.lake_errors import LakeConflictError, LakeMismatchError
 from fluss_lake.tiering.cluster_calls import known_snapshot, prepare_offsets, tell_snapshot
 from fluss_lake.tiering.lake_table import commits_of, newest_id, present_parts
+from fluss_lake.tiering.lake_tables import places_of
 from fluss_lake.tiering.lake_target import LakeTarget
 from fluss_lake.tiering.plan_round import (
     KEEP_ALL,
@@ -159,11 +159,16 @@ def begin_round(table: TableHandle, options: RoundOptions, *, now_ms: int) -> Ro
         OffsetOutOfRangeError: Rows are gone that were not copied.
         FlussError: The cluster, the catalog or the lake cannot be reached.
     """
-    _check_has_lake(table)
+    check_has_lake(table)
     return _Beginning(table, options, now_ms).round()
 
 
-def _check_has_lake(table: TableHandle) -> None:
+def check_has_lake(table: TableHandle) -> None:
+    """Refuse a table that has no lake of a format that is written here.
+
+    Raises:
+        UnsupportedOperationError: It has none.
+    """
     options, path = table.info.options, table.info.table_path
     if not options.datalake_enabled:
         raise UnsupportedOperationError(
@@ -190,10 +195,10 @@ class _Beginning:
         self._round_id = uuid.uuid4().hex[:16]
 
     def round(self) -> Round:
-        lake = open_table(self._info, self._options.settings)
+        lake = open_table(self._info, lake_settings(self._table, self._options))
         target = LakeTarget.of(lake, self._info)
         known, recovered = self._known(lake)
-        places = self._run(self._places())
+        places = self._run(places_of(self._table))
         extents = self._run(fetch_extents(self._connection.cluster, places))
         copied = {} if known is None else known.ends
         ranges = [
@@ -231,7 +236,7 @@ class _Beginning:
     # --- what is there ------------------------------------------------------------------------
 
     def _known(self, lake: Table) -> tuple[Known | None, LakeCommit | None]:
-        """What the cluster knows, after it was told what an earlier round had not told it."""
+        """What the cluster knows, after it was notified of what an earlier round has left."""
         path, table_id = self._info.table_path, self._info.table_id
         known = self._run(known_snapshot(self._connection, path))
         missing = missing_commit(self._name, table_id, known, commits_of(lake))
@@ -247,34 +252,21 @@ class _Beginning:
         _tell(self._table, known, missing.snapshot_id, offsets_path, ends, keep_from=KEEP_ALL)
         return self._run(known_snapshot(self._connection, path)), missing
 
-    async def _places(self) -> Places:
-        info = self._info
-        if not info.is_partitioned():
-            path = PhysicalTablePath(info.table_path)
-            return {TableBucket(info.table_id, each): path for each in range(info.num_buckets)}
-        places: dict[TableBucket, PhysicalTablePath] = {}
-        for each in await admin_of(self._connection).list_partition_infos(info.table_path):
-            path = PhysicalTablePath(info.table_path, each.partition_name)
-            for bucket in range(info.bucket_count_of(each)):
-                made = TableBucket.with_partition(info.table_id, each.partition_id, bucket)
-                places[made] = path
-        return places
-
     # --- what is to be done -------------------------------------------------------------------
 
     def _tasks(
         self, lake: Table, target: LakeTarget, places: Places, ranges: Sequence[PlannedRange]
     ) -> Iterable[RangeTask]:
         mode = write_mode_of(self._table, self._options)
-        wanted = [each for each in ranges if each.is_state or each.start < each.stop]
-        pins = {each.bucket: each.stop for each in wanted if each.is_state}
+        requested = [each for each in ranges if each.is_state or each.start < each.stop]
+        pins = {each.bucket: each.stop for each in requested if each.is_state}
         states: Mapping[TableBucket, StatePlan] = {}
         if pins:
             of_states = {each: places[each] for each in pins}
             states = self._run(plan_states(self._table, of_states, pins))
-        replaces = bool(pins) or (mode is WriteMode.COPY_ON_WRITE and bool(wanted))
+        replaces = bool(pins) or (mode is WriteMode.COPY_ON_WRITE and bool(requested))
         present = present_parts(lake, self._info) if replaces else {}
-        for each in wanted:
+        for each in requested:
             name = places[each.bucket].partition_name
             is_replaced = each.is_state or mode is WriteMode.COPY_ON_WRITE
             yield RangeTask(
@@ -293,6 +285,11 @@ class _Beginning:
                 file_bytes=self._options.file_bytes,
                 memory_bytes=self._options.memory_bytes,
             )
+
+
+def lake_settings(table: TableHandle, options: RoundOptions) -> dict[str, str]:
+    """What the user has set for lakes: the connection's `lake.*`, and what the options add."""
+    return {**table.connection.lake_settings(), **options.settings}
 
 
 def write_mode_of(table: TableHandle, options: RoundOptions) -> WriteMode:
@@ -327,7 +324,7 @@ def commit_round(round_: Round, written: Sequence[WrittenRange]) -> Committed:
         written: What its tasks have written, in any order: all of them.
 
     Raises:
-        LakeConflictError: Somebody else has committed meanwhile; the files are removed.
+        LakeConflictError: Another program has committed meanwhile; the files are removed.
         LakeMismatchError: The offsets would go backwards.
         TableNotFoundError: The table was made again meanwhile; the files are removed.
         FlussError: The lake or the cluster cannot be reached. Where the lake has the snapshot
@@ -405,13 +402,13 @@ def _commit_to_lake(
     try:
         return commit_change(round_.lake, base_id, change), path
     except LakeConflictError:
-        # A compaction of somebody else is no reason to read and write all of it again.
+        # A compaction of another program is no reason to read and write all of it again.
         base_id = _base_after_conflict(round_, change)
     return commit_change(round_.lake, base_id, change), path
 
 
 def _base_after_conflict(round_: Round, change: Change) -> int | None:
-    """The snapshot to commit upon, where nobody but a compaction came between.
+    """The snapshot to commit upon, where nothing but a compaction came between.
 
     Raises:
         LakeConflictError: A tiering service did, or files that are written again are gone.
@@ -436,7 +433,7 @@ def _base_after_conflict(round_: Round, change: Change) -> int | None:
 def _conflict(round_: Round, why: str) -> LakeConflictError:
     name = str(round_.table.info.table_path)
     return LakeConflictError(
-        f"The lake of {name} was changed by somebody else during the round: {why}.",
+        f"The lake of {name} was changed by another program during the round: {why}.",
         hint="Nothing was committed. The next round begins with what is there now.",
         table=name,
     )

@@ -1,22 +1,24 @@
 """Carries out a unit of work: reads a range of a bucket, and writes its files.
 
-`write_range` is the one function that writes rows into a lake, whoever calls it. Rows of a log are
-appended. Changes by key are folded first: the last of each key decides, and a key whose first
-change is not an insert had a row before, which is deleted. Folding takes bounded memory; what does
-not fit waits on disk (`fluss.state.changes`).
+`write_range` is the one function that writes rows into a lake, for workers, Spark and programs. Rows
+of a log are appended. Changes by key are folded first: the last of each key decides, and a key
+whose first change is not an insert had a row before, which is deleted. Folding takes bounded
+memory; what does not fit waits on disk (`fluss.state.changes`).
 """
 
 from __future__ import annotations
 
 import uuid
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 
 import numpy as np
 import pyarrow as pa
 from pyiceberg.io import FileIO
 
+from fluss.connection.config_sources import Settings, completed
 from fluss.connection.connection import TableHandle
+from fluss.connection.shared_connections import config_of, connection_for
 from fluss.errors import FlussError, TableNotFoundError
 from fluss.model.change_type import ChangeType
 from fluss.net.cancellation import Cancellation
@@ -26,6 +28,7 @@ from fluss.state.changes import Changes
 from fluss.state.key_column import RowKeys
 from fluss.state.state_at_offset import read_state
 from fluss_lake.tiering.file_writer import FileWriter
+from fluss_lake.tiering.lake_table import file_io
 from fluss_lake.tiering.lake_target import file_partition
 from fluss_lake.tiering.present_rows import ChangedKeys, PresentFiles, paths_of
 from fluss_lake.tiering.range_reader import Stretch, read_range, with_place, with_place_schema
@@ -38,6 +41,7 @@ def write_range(
     io: FileIO,
     *,
     cancellation: Cancellation | None = None,
+    is_late: Callable[[], bool] = lambda: False,
 ) -> WrittenRange:
     """Write the files of a task.
 
@@ -46,6 +50,7 @@ def write_range(
         table: The table, of a connection of this process.
         io: The files of the lake; `lake_files.file_io` opens them where there is no catalog.
         cancellation: Ends the work from another thread.
+        is_late: Whether it should end where it is; the rest of the range is of another round.
 
     Returns:
         What was written; nothing of it is part of the table yet.
@@ -55,7 +60,7 @@ def write_range(
         FlussError: The range cannot be read, or the files cannot be written; none is left.
     """
     _check_table(task, table)
-    writing = _Writing(task, table, io, cancellation or Cancellation())
+    writing = _Writing(task, table, io, cancellation or Cancellation(), is_late)
     try:
         return writing.result()
     except FlussError as error:
@@ -67,6 +72,34 @@ def write_range(
     except BaseException:
         writing.abandon()
         raise
+
+
+def carry_out(
+    task: RangeTask,
+    config: Settings = None,
+    settings: Mapping[str, str] | None = None,
+    *,
+    cancellation: Cancellation | None = None,
+) -> WrittenRange:
+    """Carry out a task in a process that has nothing but the settings to connect with.
+
+    Args:
+        task: The task.
+        config: How to reach the cluster; the environment or the profile otherwise.
+        settings: What is added to the lake's settings, such as keys of object storage; what they
+            leave out is read from the environment and `.pyiceberg.yaml`, as everywhere.
+        cancellation: Ends the work from another thread.
+
+    Raises:
+        FlussError: As of `write_range`.
+    """
+    connection = connection_for(completed(config_of(config)))
+    asked = connection.recent_table(task.table_path, lambda info: info.table_id == task.table_id)
+    table = connection.engine.run(asked, cancellation=cancellation)
+    io = file_io(
+        table.info, task.target.location, {**connection.lake_settings(), **(settings or {})}
+    )
+    return write_range(task, table, io, cancellation=cancellation)
 
 
 def unwritable(task: RangeTask, error: OSError) -> FlussError:
@@ -97,6 +130,8 @@ class _Writing:
     table: TableHandle
     io: FileIO
     cancellation: Cancellation
+    is_late: Callable[[], bool]
+    end: int | None = None
     writers: list[FileWriter] = field(default_factory=list)
     changes: int = 0
     max_timestamp_ms: int | None = None
@@ -119,7 +154,7 @@ class _Writing:
         files = [*rows.finish(), *(() if deletes is None else deletes.finish())]
         return WrittenRange(
             bucket=self.task.bucket,
-            end=self.task.stop,
+            end=self.task.stop if self.end is None else self.end,
             max_timestamp_ms=self.max_timestamp_ms,
             files=tuple(files),
             removed=removed,
@@ -157,12 +192,15 @@ class _Writing:
             self.changes += stretch.rows.num_rows
             self.max_timestamp_ms = max(self.max_timestamp_ms or 0, stretch.max_timestamp_ms)
             yield stretch
+            if self.is_late():
+                self.end = stretch.end
+                return
 
     def _write_state(self, rows: FileWriter) -> None:
         """Write the state at the end of the range, as if one commit had made all of it."""
         task = self.task
         if task.state is None:
-            raise AssertionError("the state of a task is planned by who plans the task")
+            raise AssertionError("the driver plans the state together with the task")
         self.max_timestamp_ms = task.at_ms
         batches = read_state(
             self.table,

@@ -1,0 +1,307 @@
+"""The command `fluss tier`: copies tables into their lakes, and shows how far they are."""
+
+from __future__ import annotations
+
+import re
+import signal
+from collections.abc import Iterator
+from contextlib import contextmanager
+from enum import StrEnum
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any, Final
+
+import typer
+
+from fluss.cli.frame import FrameCommand, FrameGroup
+from fluss.cli.global_options import GlobalOptions
+from fluss.cli.user_folders import state_folder
+from fluss_lake.tiering.range_task import WriteMode
+from fluss_lake.tiering.worker import ROUND_S_MAX, RoundReport
+
+if TYPE_CHECKING:
+    from fluss.connection.connection import TableHandle
+    from fluss_lake.tiering.round_driver import RoundOptions
+    from fluss_lake.tiering.service import TieringService
+
+_NOTES: Final = "tier"
+_AGE: Final = re.compile(r"(\d+)([dhms])")
+_UNITS_MS: Final = {"d": 86_400_000, "h": 3_600_000, "m": 60_000, "s": 1_000}
+_STATUS: Final = (
+    ("table", "string"),
+    ("lag", "int64"),
+    ("snapshot", "int64"),
+    ("committed_at", "string"),
+    ("by", "string"),
+    ("error", "string"),
+    ("hint", "string"),
+)
+
+
+class OnLost(StrEnum):
+    """What is done about rows that were deleted before they were copied."""
+
+    FAIL = "fail"
+    SKIP = "skip"
+
+
+_TablesOption = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--table", "-t", help="A table; can be repeated. Default: all.", show_default=False
+    ),
+]
+_NotesOption = Annotated[
+    Path | None,
+    typer.Option(
+        "--notes",
+        help="The folder in which workers note what happened, for `status`; can be shared.",
+        show_default=False,
+    ),
+]
+
+
+def run(
+    context: typer.Context,
+    tables: _TablesOption = None,
+    *,
+    once: Annotated[
+        bool, typer.Option("--once", help="End when no table is due; for cron.")
+    ] = False,
+    now: Annotated[
+        bool,
+        typer.Option(
+            "--now",
+            help="Copy all rows now and end, without asking the coordinator. Not while a job in "
+            "Flink copies the same tables.",
+        ),
+    ] = False,
+    write_mode: Annotated[
+        WriteMode | None,
+        typer.Option(
+            help="How rows of primary-key tables are replaced. Default: the table's property "
+            "tiering.write-mode, else equality-deletes.",
+            show_default=False,
+        ),
+    ] = None,
+    on_lost: Annotated[
+        OnLost, typer.Option(help="What to do about rows that were deleted uncopied.")
+    ] = OnLost.FAIL,
+    tables_at_once: Annotated[
+        int, typer.Option(min=1, max=64, help="How many tables are copied concurrently.")
+    ] = 1,
+    threads: Annotated[
+        int, typer.Option(min=1, max=64, help="How many buckets of a table are.")
+    ] = 2,
+    max_rows: Annotated[
+        int, typer.Option(min=1, help="How many rows of a bucket one round copies.")
+    ] = 8_000_000,
+    max_seconds: Annotated[
+        float, typer.Option(min=1, help="How long a round reads; then it commits.")
+    ] = ROUND_S_MAX,
+    notes: _NotesOption = None,
+) -> None:
+    """Copy the rows of tables into their lakes, until it is interrupted.
+
+    It asks the coordinator for tables, and may run beside other workers and Fluss's own job. Ctrl-C
+    and SIGTERM end it: what is not committed is removed.
+
+    Examples:
+        fluss tier
+        fluss tier --once
+        fluss tier --now -t shop.orders
+        fluss tier status
+        fluss tier expire --older-than 7d
+        fluss tier compact -t shop.orders
+    """
+    if context.invoked_subcommand is not None:
+        return
+    if once and now:
+        raise typer.BadParameter("--once and --now exclude each other")
+    from fluss.connection.shared_connections import connection_for
+    from fluss.model.paths import TablePath
+    from fluss_lake.tiering.round_driver import RoundOptions
+    from fluss_lake.tiering.service import TieringService
+    from fluss_lake.tiering.worker import WorkerOptions
+
+    options: GlobalOptions = context.obj
+    made = WorkerOptions(
+        rounds=RoundOptions(
+            write_mode=write_mode, rows_max=max_rows, skips_lost=on_lost is OnLost.SKIP
+        ),
+        tables=None if tables is None else frozenset(TablePath.parse(each) for each in tables),
+        tables_max=tables_at_once,
+        threads=threads,
+        round_s_max=max_seconds,
+    )
+    with options.session() as session:
+        service = TieringService(
+            connection_for(session.config),
+            made,
+            notes=_notes_folder(notes),
+            on_round=lambda report: _report(options, report),
+        )
+        with _stopped_by_signals(service):
+            tally = service.run(once=once, now=now)
+    options.report(f"{tally.rounds} rounds, {tally.changes:,} changes copied")
+    if tally.errors and (once or now):
+        raise typer.Exit(1)
+
+
+def status(
+    context: typer.Context, tables: _TablesOption = None, notes: _NotesOption = None
+) -> None:
+    """Show how far the lake of each table is, who has copied it last, and what went wrong.
+
+    Errors are those that workers have noted in the folder of notes.
+
+    Examples:
+        fluss tier status
+        fluss tier status -t shop.orders -o json
+    """
+    from fluss.cli.row_output import write_records
+    from fluss_lake.tiering.status import status_of
+
+    options: GlobalOptions = context.obj
+    with options.session() as session:
+        records = status_of(session.config, _notes_folder(notes), tables)
+    write_records(records, _STATUS, options.output)
+
+
+def expire(
+    context: typer.Context,
+    tables: _TablesOption = None,
+    *,
+    older_than: Annotated[
+        str, typer.Option(help="The age of snapshots that expire: 7d, 12h, 30m.")
+    ] = "5d",
+    keep_last: Annotated[
+        int, typer.Option(min=1, help="How many snapshots are kept at least.")
+    ] = 1,
+) -> None:
+    """Remove old snapshots of lakes, and the files that only they have.
+
+    Kept are those that the cluster knows, those of branches and tags, and the newest ones.
+
+    Examples:
+        fluss tier expire
+        fluss tier expire -t shop.orders --older-than 12h --keep-last 10
+    """
+    import time
+
+    from fluss_lake.tiering.maintenance import expire as expire_snapshots
+
+    options: GlobalOptions = context.obj
+    before_ms = time.time_ns() // 1_000_000 - _milliseconds(older_than)
+    for table, rounds in _each_table(options, tables):
+        done = expire_snapshots(table, rounds, before_ms=before_ms, keep_last=keep_last)
+        left = f", {done.left} could not be" if done.left else ""
+        options.report(
+            f"{table.info.table_path}: {done.snapshots} snapshots expired, {done.files} files "
+            f"removed{left}"
+        )
+
+
+def compact(
+    context: typer.Context,
+    tables: _TablesOption = None,
+    *,
+    file_size: Annotated[int, typer.Option(min=1, help="How large files become, in MiB.")] = 256,
+) -> None:
+    """Write small files of lakes again as large ones, and apply their deletes.
+
+    Then every reader of Iceberg reads a primary-key table as of this snapshot, those included that
+    know no deletes by key.
+
+    Examples:
+        fluss tier compact
+        fluss tier compact -t shop.orders --file-size 512
+    """
+    from fluss_lake.tiering.maintenance import compact as compact_table
+
+    options: GlobalOptions = context.obj
+    for table, rounds in _each_table(options, tables, file_bytes=file_size * 1024 * 1024):
+        done = compact_table(table, rounds)
+        options.report(
+            f"{table.info.table_path}: {done.before} files became {done.after}, {done.rows:,} rows"
+            if done.snapshot_id is not None
+            else f"{table.info.table_path}: nothing to compact"
+        )
+
+
+def _each_table(
+    options: GlobalOptions, tables: list[str] | None, **rounds: Any
+) -> Iterator[tuple[TableHandle, RoundOptions]]:
+    """The tables of a command, one after the other."""
+    from fluss.connection.shared_connections import connection_for
+    from fluss.model.paths import TablePath
+    from fluss_lake.tiering.lake_tables import lake_tables
+    from fluss_lake.tiering.round_driver import RoundOptions
+
+    with options.session() as session:
+        connection = connection_for(session.config)
+        if tables is None:
+            found = connection.engine.run(lake_tables(connection))
+        else:
+            paths = [TablePath.parse(each) for each in tables]
+            found = [connection.engine.run(connection.table(each)) for each in paths]
+        for each in found:
+            yield each, RoundOptions(**rounds)
+
+
+def _milliseconds(text: str) -> int:
+    matched = _AGE.fullmatch(text)
+    if matched is None:
+        raise typer.BadParameter(f"{text!r} is no age; write a number and d, h, m or s, as 5d")
+    return int(matched.group(1)) * _UNITS_MS[matched.group(2)]
+
+
+def _notes_folder(chosen: Path | None) -> Path:
+    if chosen is None:
+        return state_folder(_NOTES)
+    chosen.mkdir(parents=True, exist_ok=True)
+    return chosen
+
+
+def _report(options: GlobalOptions, report: RoundReport) -> None:
+    name, done = report.table, report.committed
+    if report.error is not None:
+        hint = f" ({report.error.hint})" if report.error.hint else ""
+        typer.echo(f"fluss: {name}: {report.error.sentence}{hint}", err=True)
+    elif done is not None and done.snapshot_id is not None:
+        deletes = f", {done.deletes:,} keys deleted" if done.deletes else ""
+        options.report(
+            f"{name}: {done.changes:,} changes in {report.took_s:.1f} s: {done.rows:,} rows{deletes}, "
+            f"{done.files} files, {done.size_bytes / 1e6:,.1f} MB, snapshot {done.snapshot_id}"
+        )
+
+
+@contextmanager
+def _stopped_by_signals(service: TieringService) -> Iterator[None]:
+    """End the service by Ctrl-C and SIGTERM; a second one ends the process."""
+    signals = (signal.SIGINT, signal.SIGTERM)
+    before = {each: signal.getsignal(each) for each in signals}
+
+    def stop(_number: int, _frame: Any) -> None:
+        for each, handler in before.items():
+            signal.signal(each, handler)
+        service.stop()
+
+    for each in signals:
+        signal.signal(each, stop)
+    try:
+        yield
+    finally:
+        for each, handler in before.items():
+            signal.signal(each, handler)
+
+
+app = typer.Typer(
+    cls=FrameGroup,
+    help=run.__doc__,
+    add_completion=False,
+    rich_markup_mode=None,
+    invoke_without_command=True,
+)
+app.callback()(run)
+for _each in (status, expire, compact):
+    app.command(_each.__name__, cls=FrameCommand)(_each)

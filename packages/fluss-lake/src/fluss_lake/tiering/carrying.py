@@ -1,0 +1,76 @@
+"""Carries out the tasks of a round in some threads of this process."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from concurrent.futures import FIRST_EXCEPTION, Future, ThreadPoolExecutor, wait
+
+from fluss.errors import FlussError
+from fluss.net.cancellation import Cancellation
+from fluss_lake.tiering.range_task import WrittenRange
+from fluss_lake.tiering.round_driver import Round, abort_round
+from fluss_lake.tiering.write_range import write_range
+
+
+def carry_out_all(
+    round_: Round,
+    *,
+    threads: int,
+    cancellation: Cancellation,
+    is_late: Callable[[], bool] = lambda: False,
+) -> list[WrittenRange]:
+    """Carry out the tasks of a round; if one fails, the others end, and no file is left.
+
+    Args:
+        round_: The round.
+        threads: How many tasks are carried out concurrently.
+        cancellation: Ends the work from another thread.
+        is_late: Whether tasks should end where they are.
+
+    Raises:
+        FlussError: The first error of a task.
+    """
+    if not round_.tasks:
+        return []
+    one_failed = Cancellation()
+    forget = cancellation.listen(one_failed.cancel)
+    with ThreadPoolExecutor(threads, thread_name_prefix="fluss-tier") as pool:
+        futures = [
+            pool.submit(
+                write_range,
+                task,
+                round_.table,
+                round_.lake.io,
+                cancellation=one_failed,
+                is_late=is_late,
+            )
+            for task in round_.tasks
+        ]
+        try:
+            wait(futures, return_when=FIRST_EXCEPTION)
+            if any(each.done() and each.exception() is not None for each in futures):
+                one_failed.cancel()
+                wait(futures)
+        except BaseException:
+            one_failed.cancel()
+            raise
+        finally:
+            forget()
+    return _results(round_, futures, cancellation)
+
+
+def _results(
+    round_: Round, futures: list[Future[WrittenRange]], cancellation: Cancellation
+) -> list[WrittenRange]:
+    errors = [error for each in futures if (error := each.exception()) is not None]
+    if not errors:
+        return [each.result() for each in futures]
+    abort_round(round_, [each.result() for each in futures if each.exception() is None])
+    cancellation.check()
+    # An error that follows from the first one's says less than that one.
+    first = next((each for each in errors if not _is_follow_up(each)), errors[0])
+    raise first
+
+
+def _is_follow_up(error: BaseException) -> bool:
+    return isinstance(error, FlussError) and error.sentence == Cancellation.error().sentence

@@ -1,0 +1,142 @@
+"""`tier`: copies the tables of a cluster into their lakes, from a program or the command line."""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Any
+
+from fluss.connection.connection import ClientConnection
+from fluss.connection.shared_connections import config_of, connection_for
+from fluss.errors import FlussError
+from fluss.model.paths import TablePath
+from fluss.net.cancellation import Cancellation
+from fluss_lake.tiering.lake_tables import lake_tables
+from fluss_lake.tiering.worker import (
+    RoundReport,
+    Worker,
+    WorkerOptions,
+    rounds_now,
+)
+from fluss_lake.tiering.worker_notes import WorkerNotes, worker_name
+
+
+@dataclass(slots=True)
+class Tally:
+    """What a worker has done.
+
+    Attributes:
+        rounds: How many rounds were committed.
+        changes: How many changes were copied.
+        errors: The last error of each table that failed since it last succeeded.
+    """
+
+    rounds: int = 0
+    changes: int = 0
+    errors: dict[TablePath, FlussError] = field(default_factory=dict)
+    _lock: threading.Lock = field(default_factory=threading.Lock)
+
+    def add(self, report: RoundReport) -> None:
+        """Count a round."""
+        with self._lock:
+            if report.error is not None:
+                self.errors[report.table] = report.error
+                return
+            self.errors.pop(report.table, None)
+            if report.committed is not None and report.committed.snapshot_id is not None:
+                self.rounds += 1
+                self.changes += report.committed.changes
+
+
+class TieringService:
+    """Copies tables until it is stopped, or once.
+
+    Args:
+        connection: The connection.
+        options: How it works.
+        notes: The folder of notes for `fluss tier status`; None for none.
+        on_round: Called after each round.
+    """
+
+    def __init__(
+        self,
+        connection: ClientConnection,
+        options: WorkerOptions,
+        *,
+        notes: Path | None = None,
+        on_round: Callable[[RoundReport], None] | None = None,
+    ) -> None:
+        self._connection, self._options, self._on_round = connection, options, on_round
+        name = worker_name()
+        if options.rounds.worker == type(options.rounds)().worker:
+            self._options = replace(options, rounds=replace(options.rounds, worker=name))
+        servers = str(connection.config.bootstrap_servers)
+        self._notes = WorkerNotes(notes, servers, self._options.rounds.worker)
+        self._stopping = Cancellation()
+        self._lock = threading.Lock()
+        self.tally = Tally()
+
+    def stop(self) -> None:
+        """End soon, without half a round. Any thread may call it."""
+        self._stopping.cancel()
+
+    def run(self, *, once: bool = False, now: bool = False) -> Tally:
+        """Copy tables.
+
+        Args:
+            once: Whether it ends when the coordinator has no table to give.
+            now: Whether it makes rounds of all tables without asking the coordinator, and ends.
+        """
+        if now:
+            tables = self._tables()
+            rounds_now(
+                self._connection,
+                tables,
+                self._options,
+                self._reported,
+                cancellation=self._stopping,
+            )
+            return self.tally
+        worker = Worker(self._connection, self._options, self._reported)
+        forget = self._stopping.listen(worker.stop)
+        try:
+            worker.run(once=once)
+        finally:
+            forget()
+        return self.tally
+
+    def _tables(self) -> list[TablePath]:
+        if self._options.tables is not None:
+            return sorted(self._options.tables, key=str)
+        found = self._connection.engine.run(lake_tables(self._connection))
+        return [each.info.table_path for each in found]
+
+    def _reported(self, report: RoundReport) -> None:
+        with self._lock:
+            self.tally.add(report)
+            self._notes.add(report, time.time_ns() / 1e9)
+            if self._on_round is not None:
+                self._on_round(report)
+
+
+def tier(
+    tables: str | Iterable[str] | None = None,
+    *,
+    cluster: Any = None,
+    once: bool = False,
+    now: bool = False,
+    on_round: Callable[[RoundReport], None] | None = None,
+    **options: Any,
+) -> Tally:
+    """Copy tables into their lakes; see `fluss_lake.tier`."""
+    config = cluster.config if hasattr(cluster, "config") else config_of(cluster)
+    named = [tables] if isinstance(tables, str) else tables
+    paths = None if named is None else frozenset(TablePath.parse(each) for each in named)
+    of_rounds = WorkerOptions().rounds
+    rounds = {each: options.pop(each) for each in list(options) if hasattr(of_rounds, each)}
+    made = WorkerOptions(tables=paths, rounds=replace(of_rounds, **rounds), **options)
+    service = TieringService(connection_for(config), made, on_round=on_round)
+    return service.run(once=once, now=now)
