@@ -1,7 +1,7 @@
 """Carries out a unit of work: reads a range of a bucket, and writes its files.
 
-`write_range` is the one function that writes rows into a lake, for workers, Spark and programs. Rows
-of a log are appended. Changes by key are folded first: the last of each key decides, and a key
+`write_range` is the one function that writes rows into a lake, for workers, Spark and programs.
+Rows of a log are appended. Changes by key are folded first: the last of each key decides, and a key
 whose first change is not an insert had a row before, which is deleted. Folding takes bounded
 memory; what does not fit waits on disk (`fluss.state.changes`).
 """
