@@ -168,7 +168,7 @@ class IcebergCatalog:
                     with found.transaction() as change:
                         _change(change, named, found.properties)
                 except CommitFailedException:
-                    # Another program else has committed in the meantime, for instance a tiering worker.
+                    # Another program has committed meanwhile, such as a tiering worker.
                     if attempt == _COMMITS_MAX - 1:
                         raise
                 else:
