@@ -13,6 +13,7 @@ from tests.support.servers.raw_client import COORDINATOR, RawClient, RefusedErro
 
 ENABLED = {"table.datalake.enabled": "true"}
 SET, DELETE = 0, 1
+FIELD_ID_MAX = 99
 POLL_S, PATIENCE_S = 0.2, 30.0
 
 Offset = tuple[int | None, int, int]
@@ -66,12 +67,14 @@ class LakeRequests:
                 "version": 1,
                 "columns": [
                     {
+                        "id": place,
                         "name": name,
                         "data_type": _typed(data_type, nullable=name not in keys),
                         **({"comment": "its key"} if name in keys else {}),
                     }
-                    for name, data_type in columns
+                    for place, (name, data_type) in enumerate(columns)
                 ],
+                "highest_field_id": FIELD_ID_MAX,  # fields within columns have ids, too
             },
             "partition_key": list(partition_keys),
             "bucket_key": list(bucket_keys),
