@@ -279,6 +279,61 @@ def test_a_table_that_exists_may_be_created_if_it_does_not(tmp_path):
         requests.client.close()
 
 
+# --- ways in --------------------------------------------------------------------------------------
+
+
+def has_lake(session, name):
+    session.create_table(name, {"id": "BIGINT"}, buckets=1, properties=ENABLED)
+    return "table.datalake.iceberg.uri" in session.table(name).info.properties
+
+
+def test_embedded_urls_name_a_lake(tmp_path):
+    with fluss.connect(f"embedded:{tmp_path}/a?lake") as session:
+        assert has_lake(session, "fluss.t")
+        with fluss.connect(f"embedded:{tmp_path}/a?lake") as other:
+            assert has_lake(other, "fluss.u")
+    with fluss.connect(f"embedded:{tmp_path}/a") as session:  # the folder keeps it
+        assert has_lake(session, "fluss.v")
+    with fluss.connect("embedded:?lake") as session:
+        assert has_lake(session, "fluss.t")
+    file = tmp_path / "a lake.db"
+    url = f"embedded:{tmp_path}/b?lake=sqlite:///{str(file).replace(' ', '%20')}"
+    with fluss.connect(f"{url}&warehouse={tmp_path}/files") as session:
+        assert has_lake(session, "fluss.t")
+        assert (tmp_path / "files" / "fluss" / "t").is_dir()
+
+
+def test_a_running_server_must_have_the_requested_lake(tmp_path):
+    with fluss.connect(f"embedded:{tmp_path}") as session:
+        assert session.databases() == ["fluss"]
+        with pytest.raises(ConfigError, match="has no lake"):
+            fluss.connect(f"embedded:{tmp_path}?lake")
+        with pytest.raises(ConfigError, match="has no lake"):
+            LocalCluster(tmp_path, lake=True).start()
+    with LocalCluster(tmp_path, lake=f"sqlite:///{tmp_path}/one.db"):
+        with LocalCluster(tmp_path, lake=f"sqlite:///{tmp_path}/one.db") as same:
+            assert same.is_attached
+        with pytest.raises(ConfigError, match="another lake"):
+            LocalCluster(tmp_path, lake=f"sqlite:///{tmp_path}/two.db").start()
+
+
+@pytest.mark.parametrize("query", ["laek", "lake&port=3"])
+def test_an_unknown_option_is_refused(tmp_path, query):
+    with pytest.raises(ConfigError, match="no option"):
+        fluss.connect(f"embedded:{tmp_path}?{query}")
+
+
+def test_the_command_takes_a_bare_lake(tmp_path):
+    words = ["-d", str(tmp_path), "--port", "0", "--lake"]
+    program = "import sys; from fluss.cli import main; sys.exit(main())"
+    with subprocess.Popen(
+        [sys.executable, "-c", program, "server", *words], stdout=subprocess.PIPE, text=True
+    ) as server:
+        line = server.stdout.readline()
+        server.terminate()
+    assert f"; lake in sqlite:{tmp_path}/iceberg/catalog.sqlite" in line
+
+
 # --- no request waits for the catalog -------------------------------------------------------------
 
 

@@ -1,7 +1,8 @@
 """Runs small programs that use Apache Fluss's own Java client.
 
 tools/Lookups.java prints the rows of some keys; tools/Shop.java creates tables, writes, reads,
-looks up and drops; tools/Rescaled.java does what only the client of 1.0 can.
+looks up and drops; tools/Rescaled.java does what only the client of 1.0 can;
+tools/LakeSnapshots.java asks for snapshots of a lake.
 """
 
 from __future__ import annotations
@@ -72,6 +73,18 @@ def run_rescaled(bootstrap: str, database: str) -> list[str]:
         MissingRuntimeError: There is no Java here, or no jar of Fluss's client.
     """
     return _run("Rescaled", bootstrap, database, client=FLUSS_CLIENT_1_0).stdout.splitlines()
+
+
+def ask_for_snapshots(
+    bootstrap: str, database: str, table: str, snapshot_id: int, new_table: str, client: Artifact
+) -> list[str]:
+    """Return what a Java client is told of the snapshots of a table; it creates another one.
+
+    Raises:
+        MissingRuntimeError: There is no Java here, or no jar of Fluss's client.
+    """
+    arguments = (bootstrap, database, table, str(snapshot_id), new_table)
+    return _run("LakeSnapshots", *arguments, client=client).stdout.splitlines()
 
 
 def _run(

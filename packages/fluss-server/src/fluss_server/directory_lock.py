@@ -34,6 +34,7 @@ class Holder:
     pid: int
     bootstrap_servers: str | None = None
     sasl_bootstrap_servers: str | None = None
+    lake: str | None = None
 
 
 class DirectoryLock:
@@ -68,7 +69,13 @@ class DirectoryLock:
         """Write the note."""
         self._holder = holder
         if self._descriptor is not None:
-            data = json.dumps(asdict(holder)).encode()
+            # Earlier versions read no note with a key that they do not know.
+            noted = {
+                key: value
+                for key, value in asdict(holder).items()
+                if key != "lake" or value is not None
+            }
+            data = json.dumps(noted).encode()
             os.lseek(self._descriptor, _NOTE_AT, os.SEEK_SET)
             os.write(self._descriptor, data)
             os.ftruncate(self._descriptor, _NOTE_AT + len(data))

@@ -79,7 +79,7 @@ class LocalCluster:
         users: Mapping[str, str] | None = None,
         super_users: Sequence[str] = (),
         durability: str | None = None,
-        lake: bool | str | Mapping[str, Any] | None = None,
+        lake: bool | str | Mapping[str, Any] | LakeLocation | None = None,
         start_timeout_s: float = START_TIMEOUT_S,
     ) -> None:
         if kind not in {"embedded", "real"}:
@@ -147,6 +147,16 @@ class LocalCluster:
     def is_attached(self) -> bool:
         """Whether another process started the server; this object does not stop it then."""
         return isinstance(self._started, _Attached)
+
+    def check_lake(self, requested: LakeLocation) -> None:
+        """Refuse to be used for a lake that the server has not.
+
+        Raises:
+            ConfigError: The server has no lake, or another one.
+        """
+        holder = read_holder(self.directory)
+        if holder is not None:
+            _check_lake(self.directory, requested, holder)
 
     def start(self) -> Self:
         """Start the server, or find the one that serves the directory, and return when it is ready.
@@ -260,6 +270,8 @@ def _start_or_attach(directory: Path, options: _StartOptions, *, in_thread: bool
         if is_served(directory):
             holder = read_holder(directory)
             if holder is not None and holder.bootstrap_servers is not None:
+                if options.lake is not None:
+                    _check_lake(directory, options.lake, holder)
                 return _Attached(directory, holder, holder.bootstrap_servers)
             _wait_until(deadline, directory)
             continue
@@ -270,6 +282,24 @@ def _start_or_attach(directory: Path, options: _StartOptions, *, in_thread: bool
             if not is_served(directory):
                 raise
         _wait_until(deadline, directory)
+
+
+def _check_lake(directory: Path, requested: LakeLocation, holder: Holder) -> None:
+    """Refuse a running server that has not the requested lake."""
+    if holder.lake is None:
+        raise ConfigError(
+            f"The server that runs for {directory} (process {holder.pid}) has no lake.",
+            hint="Stop it first; the directory keeps the lake that the next one is started with.",
+            key="lake",
+        )
+    file = requested.sqlite_file
+    if file is not None and holder.lake != f"sqlite:{file.as_posix()}":
+        raise ConfigError(
+            f"The server that runs for {directory} (process {holder.pid}) has another lake: "
+            f"{holder.lake}.",
+            hint="Leave the lake out, or stop that server.",
+            key="lake",
+        )
 
 
 def _wait_until(deadline: float, directory: Path) -> None:

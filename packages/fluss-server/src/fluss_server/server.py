@@ -124,6 +124,7 @@ class Server:
                 pid=os.getpid(),
                 bootstrap_servers=self.bootstrap_servers,
                 sasl_bootstrap_servers=self.sasl_bootstrap_servers,
+                lake=None if node.lake is None else node.lake.place,
             )
         )
 

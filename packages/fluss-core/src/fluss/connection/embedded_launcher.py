@@ -20,7 +20,8 @@ def launch(folder: str) -> tuple[str, Callable[[], None]]:
     """Start a server that keeps its data in a folder.
 
     Args:
-        folder: The folder; empty for a temporary one, which is deleted with the server.
+        folder: The folder, and options of the server after a question mark; without a folder, it
+            is a temporary one, which is deleted with the server.
 
     Returns:
         Its bootstrap servers, and a function that stops it.

@@ -3,6 +3,7 @@
     fluss://[user[:password]@]host[:port][,host2[:port]…][/database[.table]][?name=value&…]
     [user[:password]@]host:port[,host2:port…][/database[.table]][?name=value&…]
     embedded:./folder       an embedded server; without a folder, in a temporary one
+    embedded:./folder?lake  the same with a lake; ?lake=sqlite:///lake.db for one elsewhere
 
 After the question mark come options of a scan (`tail=100`, `partitions=dt=2026-01-01`) and
 settings of the client (`writer.acks=all`). Names and values may be percent-encoded. A password is

@@ -9,6 +9,7 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from pathlib import Path
 from types import MappingProxyType
 from typing import Any, Final, Self
 
@@ -44,6 +45,8 @@ class LakeLocation:
                 return None
             case True:
                 return cls()
+            case cls():
+                return given
             case Mapping():
                 return cls(**given)
             case _:
@@ -53,6 +56,13 @@ class LakeLocation:
     def fields(self) -> dict[str, Any]:
         """Its fields, for JSON."""
         return {"url": self.url, "warehouse": self.warehouse, "options": dict(self.options)}
+
+    @property
+    def sqlite_file(self) -> Path | None:
+        """The file of a catalog in SQLite; None of another one, and of one in the directory."""
+        scheme, _, rest = self.url.removeprefix("jdbc:").partition(":")
+        named = rest.removeprefix("///").partition("?")[0]
+        return Path(named).expanduser().absolute() if scheme == "sqlite" and named else None
 
     @property
     def is_open(self) -> bool:
