@@ -92,19 +92,36 @@ if TYPE_CHECKING:
         LogScanner as LogScanner,
         TableScan as TableScan,
     )
+    from fluss.dialects.multi_table import (
+        MultiTable as MultiTable,
+        MultiTableLogScanner as MultiTableLogScanner,
+        MultiTableRecord as MultiTableRecord,
+        MultiTableRecords as MultiTableRecords,
+        MultiTableScan as MultiTableScan,
+        MultiTableWrite as MultiTableWrite,
+        MultiTableWriter as MultiTableWriter,
+        MultiTableWriteRecord as MultiTableWriteRecord,
+    )
 
 _OWN = frozenset({"BatchScanner", "FlussConnection", "FlussTable", "LogScanner", "TableScan"})
+# Names of Java's client 1.0.0, which pyfluss does not have.
+_OF_MANY_TABLES = frozenset(
+    {"MultiTable", "MultiTableLogScanner", "MultiTableRecord", "MultiTableRecords"}
+    | {"MultiTableScan", "MultiTableWrite", "MultiTableWriter", "MultiTableWriteRecord"}
+)
 # Names of `fluss` that pyfluss does not have.
 _NOT_HERE = frozenset(
     {"AggFunction", "Column", "DataType", "ScanBatch", "ServerType", "Session"}
     | {"aio", "config", "connect", "errors"}
 )
-__all__ = sorted({*fluss.__all__} - _NOT_HERE)  # noqa: PLE0605 - one list is enough
+__all__ = sorted(({*fluss.__all__} - _NOT_HERE) | _OF_MANY_TABLES)  # noqa: PLE0605 - one list is enough
 
 
 def __getattr__(name: str) -> Any:
     if name in _OWN:
         found = getattr(importlib.import_module("fluss.dialects.awaited"), name)
+    elif name in _OF_MANY_TABLES:
+        found = getattr(importlib.import_module("fluss.dialects.multi_table"), name)
     elif name in __all__:
         found = getattr(fluss, name)
     else:

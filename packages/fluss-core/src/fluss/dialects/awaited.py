@@ -14,6 +14,7 @@ from fluss.admin.admin import admin_of
 from fluss.dialects.batch_scanner import BatchScannerBase
 from fluss.dialects.fluss_connection import FlussAdmin, FlussConnectionBase, FlussTableBase
 from fluss.dialects.log_scanner import LogScannerBase, checked_timeout
+from fluss.dialects.multi_table import MultiTable
 from fluss.dialects.scan_records import RecordBatch, ScanRecord, ScanRecords
 from fluss.dialects.table_scan import TableScanBase
 from fluss.errors import FlussError
@@ -166,6 +167,10 @@ class FlussConnection(FlussConnectionBase[FlussTable]):
     def get_admin(self) -> FlussAdmin:
         """The administrator of the cluster."""
         return FlussAdmin(self._engine, admin_of(self._core))
+
+    def get_multi_table(self) -> MultiTable:
+        """Many tables, to write and to read by one writer and one scanner."""
+        return MultiTable(self._core)
 
     def close(self) -> Awaitable[None]:
         """Deliver what was written, and close the connection."""
