@@ -17,7 +17,12 @@ from fluss.model.tables.table_options import LogFormat
 from fluss.model.types.factory import DataTypes
 from fluss.records.arrow.batch_layout import BatchLayout
 from fluss.records.log.log_writer import arrow_log_body, write_log_batch
-from fluss.records.log.statistics import BatchStatistics, collect_statistics, write_statistics
+from fluss.records.log.statistics import (
+    BatchStatistics,
+    collect_statistics,
+    read_statistics,
+    write_statistics,
+)
 from fluss.wire import messages as pb
 from fluss_server.log import filtered_read as filtered
 from fluss_server.log.statistics_filter import batch_test
@@ -188,6 +193,20 @@ def one_column(data_type, low, high):
     schema = Schema.builder().column("x", data_type).build()
     known = BatchStatistics(positions=(0,), null_counts=(0,), minimums=(low,), maximums=(high,))
     return lambda predicate: batch_test(predicate, schema)(known, 3)
+
+
+def test_char_is_collected_written_and_skipped_by_like_string():
+    data_type = DataTypes.char(3)
+    layout = BatchLayout.of(["x"], [data_type])
+    rows = pa.record_batch({"x": ["bé", None, "abc"]})
+    found = collect_statistics(rows, layout, (0,))
+    assert (found.minimums, found.maximums, found.null_counts) == (("abc",), ("bé",), (1,))
+    block = memoryview(write_statistics(found, layout.types))
+    assert read_statistics(block, layout.types, record_count=3) == found
+    may_have = one_column(data_type, "abc", "bé")
+    assert may_have(leaf(EQUAL, "abd", kind=STRING))
+    assert not may_have(leaf(EQUAL, "abb", kind=STRING))
+    assert not may_have(leaf(STARTS, "c", kind=STRING))
 
 
 def test_where_nan_is_involved_nothing_is_skipped():

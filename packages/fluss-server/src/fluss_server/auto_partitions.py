@@ -9,19 +9,18 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Iterator
-from datetime import UTC, date, datetime, timedelta, tzinfo
+from datetime import UTC, datetime, tzinfo
 from typing import Final
 from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
 from fluss.errors import LimitExceededError
+from fluss.model.tables.auto_partition_names import auto_partition_name
 from fluss.model.tables.partitions import SEPARATOR, PartitionSpec, parse_partition_name
-from fluss.model.tables.table_options import AutoPartitionUnit, TableOptions
+from fluss.model.tables.table_options import TableOptions
 from fluss_server.catalog.catalog import Catalog
 from fluss_server.catalog.catalog_entries import PartitionEntry, TableEntry
 
 _LOG = logging.getLogger(__name__)
-_MONTHS_PER_YEAR: Final = 12
-_MONTHS_PER_QUARTER: Final = 3
 INTERVAL_S: Final = 600.0  # auto-partition.check.interval
 
 
@@ -83,51 +82,3 @@ def _zone(options: TableOptions) -> tzinfo | None:
             "the time zone %r is unknown on this machine; partitions are created in UTC", name
         )
         return UTC
-
-
-# --- names ----------------------------------------------------------------------------------------
-
-
-def auto_partition_name(unit: AutoPartitionUnit, moment: date, *, offset: int = 0) -> str:
-    """Return the name of the partition of a time, or of one before or after it.
-
-    Args:
-        unit: How much time a partition spans.
-        moment: A day, or a time of it in the table's zone. Hours are counted on the clock of a
-            `datetime` without a zone, and as hours really pass in one with a zone.
-        offset: How many partitions later; earlier where negative.
-    """
-    match unit:
-        case AutoPartitionUnit.YEAR:
-            return f"{moment.year + offset:04d}"
-        case AutoPartitionUnit.QUARTER:
-            year, month = _plus_months(moment, offset * _MONTHS_PER_QUARTER)
-            return f"{year:04d}{(month - 1) // _MONTHS_PER_QUARTER + 1}"
-        case AutoPartitionUnit.MONTH:
-            year, month = _plus_months(moment, offset)
-            return f"{year:04d}{month:02d}"
-        case AutoPartitionUnit.DAY:
-            return _digits(moment + timedelta(days=offset))
-        case AutoPartitionUnit.HOUR:
-            hour = _plus_hours(moment, offset)
-            return f"{_digits(hour)}{hour.hour:02d}"
-
-
-def _plus_months(moment: date, months: int) -> tuple[int, int]:
-    year, month = divmod(
-        moment.year * _MONTHS_PER_YEAR + moment.month - 1 + months, _MONTHS_PER_YEAR
-    )
-    return year, month + 1
-
-
-def _plus_hours(moment: date, hours: int) -> datetime:
-    if not isinstance(moment, datetime):
-        moment = datetime(moment.year, moment.month, moment.day)  # noqa: DTZ001 - a day has no zone
-    if moment.tzinfo is None:
-        return moment + timedelta(hours=hours)
-    return (moment.astimezone(UTC) + timedelta(hours=hours)).astimezone(moment.tzinfo)
-
-
-def _digits(day: date) -> str:
-    # Not strftime, whose %Y drops the zeros of early years on some systems.
-    return f"{day.year:04d}{day.month:02d}{day.day:02d}"

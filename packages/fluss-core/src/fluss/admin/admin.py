@@ -31,11 +31,16 @@ from fluss.connection.describe_table import (
     nearest_named,
     table_info_of,
 )
-from fluss.errors import PartitionNotFoundError
+from fluss.errors import InvalidValueError, PartitionNotFoundError
 from fluss.model import offsets
 from fluss.model.did_you_mean import did_you_mean
 from fluss.model.paths import PhysicalTablePath, TableBucket, TablePath
 from fluss.model.servers import ServerNode, ServerType
+from fluss.model.tables.auto_partition_names import (
+    HISTORICAL_PARTITION,
+    historical_path,
+    keeps_history,
+)
 from fluss.model.tables.database import DatabaseDescriptor, DatabaseInfo
 from fluss.model.tables.descriptor import TableDescriptor
 from fluss.model.tables.partitions import (
@@ -269,18 +274,58 @@ class AdminCore(DefinitionAdmin, AccessAdmin, ClusterAdmin, SnapshotAdmin, Produ
         self._cluster.view.forget_table(path)
 
     async def list_partition_infos(
-        self, table_path: Path, partition_spec: Spec | None = None
+        self,
+        table_path: Path,
+        partition_spec: Spec | None = None,
+        *,
+        include_system_partitions: bool = False,
     ) -> list[PartitionInfo]:
-        """The partitions of a table; with a spec, those that have its values."""
+        """The partitions of a table; with a spec, those that have its values.
+
+        Args:
+            table_path: The table.
+            partition_spec: Values that the partitions have; None for all.
+            include_system_partitions: Whether to list `__historical__`, too, which stands for all
+                partitions that have expired.
+
+        Raises:
+            InvalidValueError: A spec, and the partitions of the system, are asked for.
+        """
         path = table_path_of(table_path)
         spec = None if partition_spec is None else partition_spec_of(partition_spec)
+        if spec is not None and include_system_partitions:
+            raise InvalidValueError(
+                "Partitions of the system have no values, so no spec selects them.",
+                hint="Leave partition_spec or include_system_partitions out.",
+            )
         table = await table_info_of(self._cluster, path)
         request = messages.ListPartitionInfosRequest(
             table_path=write_table_path(path),
             partial_partition_spec=None if spec is None else write_partition_spec(spec),
         )
+        if include_system_partitions:
+            request.include_system_partitions = True
         answer = await self._cluster.ask_any(request, messages.ListPartitionInfosResponse)
-        return [_partition_info(each, table.partition_keys) for each in answer.partitions_info]
+        found = [_partition_info(each, table.partition_keys) for each in answer.partitions_info]
+        if include_system_partitions and not answer.system_partitions_included:
+            found += await self._historical_partition(table)
+        return found
+
+    async def _historical_partition(self, table: TableInfo) -> list[PartitionInfo]:
+        """The partition of history; older servers list it by no request."""
+        if not keeps_history(table):
+            return []
+        path = historical_path(PhysicalTablePath(table.table_path))
+        try:
+            partition_id = await find_partition_id(self._cluster, path)
+        except PartitionNotFoundError:
+            return []
+        (key,) = table.partition_keys
+        listed = messages.PbPartitionInfo(
+            partition_id=partition_id or 0, bucket_count=table.num_buckets
+        )
+        listed.partition_spec.partition_key_values.add(key=key, value=HISTORICAL_PARTITION)
+        return [_partition_info(listed, table.partition_keys)]
 
     # --- offsets, snapshots, servers ----------------------------------------------------------
 

@@ -12,13 +12,15 @@ import math
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
+from datetime import UTC, datetime
 from typing import Any, TypeAlias
 
 import numpy as np
 
 from fluss.errors import FlussError, PartitionNotFoundError, error_from_code, unusable_answer
-from fluss.lookup.lookup_messages import LookupRoute, write_keys
+from fluss.lookup.lookup_messages import AskedBucket, LookupRoute, write_keys
 from fluss.model.paths import PhysicalTablePath, TableBucket
+from fluss.model.tables.auto_partition_names import historical_path, is_past, keeps_history
 from fluss.model.tables.table_info import TableInfo
 from fluss.net.cluster_client import Cluster
 from fluss.net.leader_requests import find_partition_id
@@ -58,12 +60,26 @@ class Values:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BucketLeader:
-    """A bucket and the server that leads it."""
+    """A bucket and the server that leads it.
+
+    Attributes:
+        path: The table or partition.
+        bucket: The bucket.
+        server_id: The server.
+        bucket_count: How many buckets there are.
+        original: The partition of the keys, where `path` is the partition of history.
+    """
 
     path: PhysicalTablePath
     bucket: TableBucket
     server_id: int
     bucket_count: int
+    original: str | None = None
+
+    @property
+    def asked(self) -> AskedBucket:
+        """What requests and answers are told apart by."""
+        return self.bucket, self.original
 
 
 @dataclass(slots=True)
@@ -82,7 +98,9 @@ class KeyRun:
     start: int = 0  # the number of the first of them
 
 
-_Answered: TypeAlias = tuple[tuple[int | None, int], "Values | FlussError"]
+# Partition, bucket, and the original partition of keys in history.
+_AnsweredBucket: TypeAlias = tuple[int | None, int, str | None]
+_Answered: TypeAlias = tuple[_AnsweredBucket, "Values | FlussError"]
 
 
 class BulkLookups:
@@ -135,7 +153,11 @@ class BulkLookups:
         return dict(zip(requested, found, strict=True))
 
     async def _leader(
-        self, path: PhysicalTablePath, bucket_id: int, bucket_count: int
+        self,
+        path: PhysicalTablePath,
+        bucket_id: int,
+        bucket_count: int,
+        original: str | None = None,
     ) -> BucketLeader | None:
         try:
             partition_id = await find_partition_id(self._cluster, path)
@@ -144,21 +166,36 @@ class BulkLookups:
         except PartitionNotFoundError:
             if self._is_inserting:
                 raise
-            return None
+            if original is not None or not self._may_be_history(path):
+                return None
+            # Java's client places the keys of all expired partitions by the count of the table.
+            history = historical_path(path)
+            return await self._leader(history, bucket_id, bucket_count, path.partition_name)
         return BucketLeader(
-            path=path, bucket=bucket, server_id=leader.server_id, bucket_count=bucket_count
+            path=path,
+            bucket=bucket,
+            server_id=leader.server_id,
+            bucket_count=bucket_count,
+            original=original,
         )
+
+    def _may_be_history(self, path: PhysicalTablePath) -> bool:
+        """Whether the rows of a partition that does not exist may be in the lake."""
+        name, is_single = path.partition_name, self._api is ApiKey.LOOKUP
+        if name is None or not is_single or not keeps_history(self._table):
+            return False
+        return is_past(self._table, name, datetime.now(UTC))
 
     def request(self, runs: Sequence[KeyRun]) -> list[Buffer]:
         """The request for runs of keys, each of another bucket, with the same leader."""
         route = LookupRoute(
             runs[0].leader.server_id, self._table.table_id, self._api, self._is_inserting
         )
-        keys = {each.leader.bucket: each.keys for each in runs}
+        keys = {each.leader.asked: each.keys for each in runs}
         return write_keys(
             route,
             keys,
-            counts={each.leader.bucket: each.leader.bucket_count for each in runs},
+            counts={each.leader.asked: each.leader.bucket_count for each in runs},
             timeout_ms=self._cluster.settings.request_timeout_ms,
         )
 
@@ -227,7 +264,8 @@ class BulkLookups:
                 starts=starts[present],
                 ends=ends[present],
             )
-            yield (bucket.partition_id, bucket.bucket_id), self._error(bucket) or values
+            asked = (bucket.partition_id, bucket.bucket_id, bucket.original_partition_name)
+            yield asked, self._error(bucket) or values
 
     def _prefix_values(self, answer: memoryview) -> Iterator[_Answered]:
         for bucket in PREFIX_LOOKUP_RESPONSE.read(answer).buckets_resp:
@@ -242,7 +280,7 @@ class BulkLookups:
                 starts=ends - sizes,
                 ends=ends,
             )
-            yield (bucket.partition_id, bucket.bucket_id), self._error(bucket) or values
+            yield (bucket.partition_id, bucket.bucket_id, None), self._error(bucket) or values
 
     def _error(self, answer: Any) -> FlussError | None:
         if answer.error_code is None:
@@ -255,10 +293,11 @@ class BulkLookups:
         )
 
     def _checked(
-        self, run: KeyRun, found: dict[tuple[int | None, int], Values | FlussError]
+        self, run: KeyRun, found: dict[_AnsweredBucket, Values | FlussError]
     ) -> Values | FlussError:
         bucket = run.leader.bucket
-        values = found.get((bucket.partition_id, bucket.bucket_id)) or Values.none(0)
+        asked = (bucket.partition_id, bucket.bucket_id, run.leader.original)
+        values = found.get(asked) or Values.none(0)
         if isinstance(values, FlussError) or len(values.counts) == len(run.keys):
             return values
         why = f"it answers {len(values.counts)} of the {len(run.keys)} keys of {bucket}"

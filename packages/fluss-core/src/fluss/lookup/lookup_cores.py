@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Mapping, Sequence
+from datetime import UTC, datetime
 from functools import partial
 from typing import Any, Generic, TypeAlias, TypeVar
 
@@ -19,6 +20,7 @@ from fluss.lookup.lookup_queue import LookupQueue, LookupTarget, PendingLookup
 from fluss.lookup.plan_lookups import LookupSettings
 from fluss.lookup.stored_rows import StoredRowReader, schema_id_of
 from fluss.model.paths import PhysicalTablePath
+from fluss.model.tables.auto_partition_names import historical_path, is_past, keeps_history
 from fluss.model.tables.table_info import TableInfo
 from fluss.net.handoff import ResultSink
 from fluss.net.schema_cache import SchemaCache
@@ -70,6 +72,7 @@ class LookupCore(Generic[AnswerT]):
     ) -> None:
         self._engine = table.connection.engine
         self._queue = lookup_queue(table.connection)
+        self._info = table.info
         self._table_id = table.info.table_id
         self._default_count = table.info.num_buckets
         self._view = table.connection.cluster.view
@@ -77,7 +80,10 @@ class LookupCore(Generic[AnswerT]):
         self._placer = placer
         self._api = api
         self._decode = decode
-        self._targets: dict[tuple[str | None, int, int], LookupTarget] = {}
+        self._targets: dict[tuple[str | None, str | None, int, int], LookupTarget] = {}
+        # Only single rows are looked up in history, as by Java's client.
+        self._has_history = api is ApiKey.LOOKUP and keeps_history(table.info)
+        self._moved: set[str | None] = set()  # partitions that were found in history
         self._reader = StoredRowReader(
             table.schemas, table.info.schema, table.info.options.kv_format
         )
@@ -85,11 +91,14 @@ class LookupCore(Generic[AnswerT]):
     def ask(self, key: Key, caller: ResultSink[Any]) -> None:
         """Send a key without waiting; `caller` gets the value bytes, or the error."""
         path, bucket_key, key_bytes = self._placer.place(key)
+        original = None
+        if path.partition_name in self._moved:
+            original, path = path.partition_name, self._history
         count = self._default_count
         if path.partition_name is not None:
             # The queue places the key again where the count was not known and is another one.
             count = self._view.bucket_count(path) or count
-        target = self._target(path, bucket_key, count)
+        target = self._target(path, bucket_key, count, original)
         sink = _SchemaLoadingSink(caller, self._reader, self._schemas)
         lookup = PendingLookup(target, key_bytes, sink, bucket_key=bucket_key)
         self._engine.post(partial(self._queue.put, lookup))
@@ -98,10 +107,25 @@ class LookupCore(Generic[AnswerT]):
         """Decode the value bytes that `ask` gave its caller."""
         return self._decode(self._reader, values)
 
-    def _target(self, path: PhysicalTablePath, bucket_key: bytes, count: int) -> LookupTarget:
+    @property
+    def _history(self) -> PhysicalTablePath:
+        return historical_path(PhysicalTablePath(self._info.table_path))
+
+    def _in_history(self, path: PhysicalTablePath, bucket_key: bytes) -> LookupTarget | None:
+        """The bucket of a key whose partition does not exist, if it may be in the lake."""
+        name = path.partition_name
+        if not self._has_history or name is None or not is_past(self._info, name, _now()):
+            return None
+        self._moved.add(name)
+        count = self._view.bucket_count(self._history) or self._default_count
+        return self._target(self._history, bucket_key, count, name)
+
+    def _target(
+        self, path: PhysicalTablePath, bucket_key: bytes, count: int, original: str | None
+    ) -> LookupTarget:
         """The bucket of a key in a table or partition of so many buckets."""
         bucket_id = self._placer.bucket(bucket_key, count)
-        place = (path.partition_name, count, bucket_id)
+        place = (path.partition_name, original, count, bucket_id)
         known = self._targets.get(place)
         if known is not None:
             return known
@@ -112,9 +136,15 @@ class LookupCore(Generic[AnswerT]):
             bucket_id=bucket_id,
             bucket_count=count,
             place=self._target,
+            history=self._in_history,
+            original=original,
         )
         # Two threads may make one at the same time; either will do.
         return self._targets.setdefault(place, target)
+
+
+def _now() -> datetime:
+    return datetime.now(UTC)
 
 
 def _one_row(reader: StoredRowReader, value: bytes | memoryview | None) -> Row | None:

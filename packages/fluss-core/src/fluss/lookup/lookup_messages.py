@@ -7,7 +7,7 @@ requests. The latter reads its answers itself, without an object per key.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeAlias
 
 from fluss.errors import FlussError, ProtocolError, error_from_code, unusable_answer
 from fluss.model.paths import TableBucket
@@ -17,7 +17,10 @@ from fluss.wire.zero_copy import lookup_values as wire
 
 ACKS_ALL = -1
 
-Keys = Mapping[TableBucket, tuple[bytes, ...]]
+# A bucket, and the partition whose rows are asked for where it is one of history; see
+# `model.tables.auto_partition_names`. A request may have a bucket several times, told apart by it.
+AskedBucket: TypeAlias = tuple[TableBucket, str | None]
+Keys: TypeAlias = Mapping[AskedBucket, tuple[bytes, ...]]
 
 
 class LookupRoute(NamedTuple):
@@ -30,7 +33,7 @@ class LookupRoute(NamedTuple):
 
 
 def write_keys(
-    route: LookupRoute, keys: Keys, *, counts: Mapping[TableBucket, int], timeout_ms: int
+    route: LookupRoute, keys: Keys, *, counts: Mapping[AskedBucket, int], timeout_ms: int
 ) -> list[Buffer]:
     """The body of a request for keys or prefixes of keys.
 
@@ -41,19 +44,28 @@ def write_keys(
         timeout_ms: The timeout of inserts.
     """
     is_prefix = route.api is ApiKey.PREFIX_LOOKUP
-    kind: Any = wire.PrefixLookupBucket if is_prefix else wire.LookupBucket
+    if is_prefix:
+        prefixes = tuple(
+            wire.PrefixLookupBucket(
+                partition_id=bucket.partition_id,
+                bucket_id=bucket.bucket_id,
+                keys=asked,
+                routing_bucket_count=counts[bucket, original],
+            )
+            for (bucket, original), asked in keys.items()
+        )
+        request = wire.PrefixLookupRequest(table_id=route.table_id, buckets_req=prefixes)
+        return wire.PREFIX_LOOKUP_REQUEST.write(request)
     buckets = tuple(
-        kind(
+        wire.LookupBucket(
             partition_id=bucket.partition_id,
             bucket_id=bucket.bucket_id,
             keys=asked,
-            routing_bucket_count=counts[bucket],
+            original_partition_name=original,
+            routing_bucket_count=counts[bucket, original],
         )
-        for bucket, asked in keys.items()
+        for (bucket, original), asked in keys.items()
     )
-    if is_prefix:
-        request = wire.PrefixLookupRequest(table_id=route.table_id, buckets_req=buckets)
-        return wire.PREFIX_LOOKUP_REQUEST.write(request)
     inserts = route.insert_if_not_exists
     return wire.LOOKUP_REQUEST.write(
         wire.LookupRequest(
@@ -68,7 +80,7 @@ def write_keys(
 
 def read_values(
     route: LookupRoute, body: memoryview
-) -> dict[TableBucket, Sequence[Any] | FlussError]:
+) -> dict[AskedBucket, Sequence[Any] | FlussError]:
     """The values of each bucket, or its error.
 
     A lookup has one value per key, None where the key does not exist; a prefix lookup has all
@@ -76,13 +88,15 @@ def read_values(
     """
     if route.api is ApiKey.PREFIX_LOOKUP:
         return {
-            _bucket_of(route, each): each.value_lists
+            (_bucket_of(route, each), None): each.value_lists
             if each.error_code is None
             else _error_of(route, each)
             for each in wire.PREFIX_LOOKUP_RESPONSE.read(body).buckets_resp
         }
     return {
-        _bucket_of(route, each): each.values if each.error_code is None else _error_of(route, each)
+        (_bucket_of(route, each), each.original_partition_name): each.values
+        if each.error_code is None
+        else _error_of(route, each)
         for each in wire.LOOKUP_RESPONSE.read(body).buckets_resp
     }
 

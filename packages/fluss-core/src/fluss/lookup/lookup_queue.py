@@ -40,7 +40,9 @@ class LookupTarget:
         bucket_id: The bucket.
         bucket_count: How many buckets the table or partition has, by which the keys were placed.
         place: The bucket of a key by another count: called with the path, the key's bucket key and
-            the count.
+            the count, and with `original`.
+        original: The partition of the keys, where they are looked up in the partition of history.
+        history: The bucket of a key in the partition of history; None for a key that is not there.
         bucket: The same with the partition's id, as soon as that is known.
     """
 
@@ -49,8 +51,18 @@ class LookupTarget:
     table_id: int
     bucket_id: int
     bucket_count: int
-    place: Callable[[PhysicalTablePath, bytes, int], LookupTarget]
+    place: Callable[[PhysicalTablePath, bytes, int, str | None], LookupTarget]
+    history: Callable[[PhysicalTablePath, bytes], LookupTarget | None]
+    original: str | None = None
     bucket: TableBucket | None = None
+
+    def with_count(self, bucket_key: bytes, count: int) -> LookupTarget:
+        """The bucket of a key by another count of the same partition."""
+        return self.place(self.path, bucket_key, count, self.original)
+
+    def in_history(self, bucket_key: bytes) -> LookupTarget | None:
+        """Where a key is looked up whose partition does not exist; None where nowhere."""
+        return None if self.original is not None else self.history(self.path, bucket_key)
 
 
 @dataclass(slots=True, eq=False)
@@ -148,7 +160,7 @@ class LookupQueue:
                 continue
             count = self._cluster.view.bucket_count(target.path)
             if count is not None and count != target.bucket_count:
-                lookup.target = target.place(target.path, lookup.bucket_key, count)
+                lookup.target = target.with_count(lookup.bucket_key, count)
 
     def _route_to(self, target: LookupTarget) -> messages.LookupRoute | None:
         if target.bucket is None or target.bucket.partition_id is not None:
@@ -187,14 +199,25 @@ class LookupQueue:
             timeout_ms = self._cluster.settings.retry_timeout_ms
             await limited(timeout_ms, find, deadline=min(each.deadline for each in lookups))
         except PartitionNotFoundError:
-            # A key of a partition that does not exist is a key that does not exist.
-            for lookup in lookups:
-                is_prefix = lookup.target.api is ApiKey.PREFIX_LOOKUP
-                lookup.answer(() if is_prefix else None)
+            self._look_up_in_history(lookups)
         except FlussError as error:
             await self._retry(lookups, error)
         else:
             self._send_all(lookups)
+
+    def _look_up_in_history(self, lookups: Sequence[PendingLookup]) -> None:
+        """Send keys of a partition that does not exist to the one that stands for the past."""
+        moved: list[PendingLookup] = []
+        for lookup in lookups:
+            target = lookup.target.in_history(lookup.bucket_key)
+            if target is not None:
+                lookup.target = target
+                moved.append(lookup)
+                continue
+            # A key of a partition that does not exist is a key that does not exist.
+            is_prefix = lookup.target.api is ApiKey.PREFIX_LOOKUP
+            lookup.answer(() if is_prefix else None)
+        self._send_all(moved)
 
     # --- sending ------------------------------------------------------------------------------
 
@@ -219,7 +242,7 @@ class LookupQueue:
         self, route: messages.LookupRoute, batch: Sequence[PendingLookup]
     ) -> None:
         by_bucket = _by_bucket(batch)
-        answers: Mapping[TableBucket, Sequence[Any] | FlussError]
+        answers: Mapping[messages.AskedBucket, Sequence[Any] | FlussError]
         try:
             deadline = min(each.deadline for each in batch)
             answers = await self._request(route, by_bucket, deadline=deadline)
@@ -230,12 +253,12 @@ class LookupQueue:
             if not self._closed:
                 self._send_next(route)
         refused: list[tuple[list[PendingLookup], FlussError]] = []
-        for bucket, lookups in by_bucket.items():
-            answer = answers.get(bucket)
+        for asked, lookups in by_bucket.items():
+            answer = answers.get(asked)
             if isinstance(answer, FlussError):
                 refused.append((lookups, answer))
             elif answer is None or len(answer) != len(lookups):
-                refused.append((lookups, messages.unanswered(route, bucket, len(lookups))))
+                refused.append((lookups, messages.unanswered(route, asked[0], len(lookups))))
             else:
                 for lookup, value in zip(lookups, answer, strict=True):
                     lookup.answer(value)
@@ -244,10 +267,10 @@ class LookupQueue:
     async def _request(
         self,
         route: messages.LookupRoute,
-        by_bucket: Mapping[TableBucket, Sequence[PendingLookup]],
+        by_bucket: Mapping[messages.AskedBucket, Sequence[PendingLookup]],
         *,
         deadline: float,
-    ) -> dict[TableBucket, Sequence[Any] | FlussError]:
+    ) -> dict[messages.AskedBucket, Sequence[Any] | FlussError]:
         keys = {bucket: tuple(each.key for each in asked) for bucket, asked in by_bucket.items()}
         request = messages.write_keys(
             route,
@@ -302,11 +325,14 @@ def _by_target(lookups: Iterable[PendingLookup]) -> dict[LookupTarget, list[Pend
     return found
 
 
-def _by_bucket(lookups: Iterable[PendingLookup]) -> dict[TableBucket, list[PendingLookup]]:
-    """Group lookups by bucket: lookupers have own targets, a request has each bucket once."""
-    found: dict[TableBucket, list[PendingLookup]] = {}
+def _by_bucket(lookups: Iterable[PendingLookup]) -> dict[messages.AskedBucket, list[PendingLookup]]:
+    """Group lookups by bucket: lookupers have own targets, a request has each bucket once.
+
+    Only the partition of history may be there several times, for several original partitions.
+    """
+    found: dict[messages.AskedBucket, list[PendingLookup]] = {}
     for target, asked in _by_target(lookups).items():
         if target.bucket is None:
             raise AssertionError("a lookup in flight has a bucket")
-        found.setdefault(target.bucket, []).extend(asked)
+        found.setdefault((target.bucket, target.original), []).extend(asked)
     return found

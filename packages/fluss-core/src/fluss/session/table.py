@@ -334,9 +334,18 @@ class Table:
 
     # --- partitions and offsets ---------------------------------------------------------------
 
-    def partitions(self) -> list[PartitionInfo]:
-        """Its partitions, by name."""
-        listed = self._run(self._admin.list_partition_infos(self._core.info.table_path))
+    def partitions(self, *, include_system_partitions: bool = False) -> list[PartitionInfo]:
+        """Its partitions, by name.
+
+        Args:
+            include_system_partitions: Whether to list `__historical__`, too, which stands for all
+                partitions that have expired.
+        """
+        listed = self._run(
+            self._admin.list_partition_infos(
+                self._core.info.table_path, include_system_partitions=include_system_partitions
+            )
+        )
         return sorted(listed, key=lambda each: each.partition_name)
 
     def create_partition(

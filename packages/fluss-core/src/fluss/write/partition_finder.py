@@ -8,13 +8,19 @@ fails them immediately.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Collection, Sequence
+from collections.abc import AsyncIterator, Callable, Collection, Sequence
 
 import anyio
 
-from fluss.errors import FlussError, PartitionNotFoundError, TableNotFoundError
+from fluss.errors import (
+    FlussError,
+    PartitionNotFoundError,
+    TableNotFoundError,
+    UnsupportedOperationError,
+)
 from fluss.hints import Hint, HintKey
 from fluss.model.paths import PhysicalTablePath, TablePath
+from fluss.model.tables.auto_partition_names import HISTORICAL_PARTITION, historical_path
 from fluss.model.tables.partitions import parse_partition_name
 from fluss.net.cluster_client import Cluster
 from fluss.net.wait_notices import notices
@@ -33,6 +39,10 @@ class PathFinder:
 
     def __init__(self, cluster: Cluster, settings: WriterSettings) -> None:
         self.partition_keys: dict[TablePath, tuple[str, ...]] = {}
+        # Says of tables that keep their history whether a partition has expired.
+        self.has_expired: dict[TablePath, Callable[[str], bool]] = {}
+        self.writes_history = True
+        self.in_history: set[PhysicalTablePath] = set()
         self._cluster = cluster
         self._settings = settings
         self._asked: set[PhysicalTablePath] = set()
@@ -136,6 +146,9 @@ class PathFinder:
     async def _missing_partition(self, path: PhysicalTablePath) -> Found | None:
         name = path.partition_name or ""
         keys = self.partition_keys.get(path.table_path, ())
+        has_expired = self.has_expired.get(path.table_path)
+        if has_expired is not None and has_expired(name):
+            return await self._find_history(path)
         if not self._settings.creates_partitions:
             return path, PartitionNotFoundError(
                 f"The table {path.table_path} has no partition {name!r}.",
@@ -147,6 +160,35 @@ class PathFinder:
             await self._create(path, keys)
         except FlussError as error:
             return path, error
+        return None
+
+    async def _find_history(self, path: PhysicalTablePath) -> Found | None:
+        """Look up the partition that takes the rows of expired ones; it is never created here."""
+        if not self.writes_history:
+            return path, UnsupportedOperationError(
+                f"The partition {path.partition_name!r} of {path.table_path} has expired, and its "
+                "rows cannot be written exactly once: all expired partitions share their buckets.",
+                hint="Write them by append() or upsert(), or leave them out.",
+                table=str(path.table_path),
+                partition=path.partition_name,
+            )
+        try:
+            await self._cluster.refresh([historical_path(path)])
+        except PartitionNotFoundError:
+            return path, PartitionNotFoundError(
+                f"The partition {path.partition_name!r} of {path.table_path} has expired, and the "
+                f"table has no partition {HISTORICAL_PARTITION!r} for its rows.",
+                hint="The coordinator makes it, once the table has its lake.",
+                table=str(path.table_path),
+                partition=path.partition_name,
+            )
+        except FlussError as error:
+            if not error.is_retriable:
+                return path, error
+            self._notice(path, error.message)
+        else:
+            self._cluster.view.forget_partition(path)
+            self.in_history.add(path)
         return None
 
     async def _create(self, path: PhysicalTablePath, keys: Sequence[str]) -> None:

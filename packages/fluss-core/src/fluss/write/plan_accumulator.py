@@ -44,6 +44,8 @@ class BucketQueue:
         self.key = key
         self.sequences = BucketSequences()
         self.partition_id: int | None = None
+        # The partition's own name, while its rows go to the partition of history.
+        self.original: str | None = None
         self.waiting: deque[WriteBatch] = deque()
         self.in_flight: list[WriteBatch] = []
         self.repair: Repair | None = None
@@ -102,6 +104,7 @@ class BucketQueue:
             raise AssertionError(f"{batch} is not the first in its queue")
         batch.attempts += 1
         batch.partition_id = self.partition_id
+        batch.original = self.original
         self.in_flight.append(batch)
 
     def numbered(self) -> list[WriteBatch]:

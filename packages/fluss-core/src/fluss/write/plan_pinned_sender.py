@@ -9,6 +9,7 @@ finds out what became of them before sending more.
 from __future__ import annotations
 
 from collections.abc import Iterator
+from typing import ClassVar
 
 from fluss.errors import FlussError, WriterStateError
 from fluss.model.paths import PhysicalTablePath
@@ -21,6 +22,8 @@ from fluss.write.write_batch import BatchResult, WriteBatch, WriterSettings
 
 class PinnedSendPlan(SendPlan):
     """Sends batches that have their writer id and sequence already."""
+
+    writes_history: ClassVar[bool] = False
 
     def __init__(self, settings: WriterSettings, *, policy: RetryPolicy | None = None) -> None:
         super().__init__(settings, policy=policy)

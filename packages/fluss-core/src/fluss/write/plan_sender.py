@@ -13,17 +13,21 @@ Rows of a partition that was not known were placed by a guess of its bucket coun
 was wrong, their batches are returned to be placed again. Until that is done, and until nothing that
 was placed wrongly is in flight, nothing of the partition is sent, so that the rows of a key keep
 their order.
+
+The rows of expired partitions may go to the partition of history, where several partitions share a
+bucket. Each of them writes it with a writer id of its own, because each has its own sequence.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Set as AbstractSet
 from dataclasses import dataclass, field
-from typing import Final
+from typing import ClassVar, Final, TypeAlias
 
 from fluss.error_codes import ErrorCode
 from fluss.errors import FlussError, RequestTimeoutError, WriterStateError
-from fluss.model.paths import PhysicalTablePath, TablePath
+from fluss.model.paths import PhysicalTablePath, TableBucket, TablePath
+from fluss.model.tables.auto_partition_names import historical_path
 from fluss.net.plan_retry import RetryPolicy, decide_retry
 from fluss.net.plan_routing import ClusterView
 from fluss.write.plan_accumulator import BucketQueue, QueueKey, Repair
@@ -51,9 +55,13 @@ SEQUENCE_ERRORS = frozenset({
 })  # fmt: skip
 
 
+# Server, route, and whether the batches go to the partition of history.
+_RequestKey: TypeAlias = tuple[int, Route, bool]
+
+
 @dataclass(slots=True, kw_only=True)
 class ProduceRequest:
-    """One request to one server; each batch is of another bucket."""
+    """One request to one server; each batch is of another bucket, or of another partition."""
 
     server_id: int
     route: Route
@@ -95,6 +103,9 @@ class ProduceRequests:
 class SendPlan:
     """The batches of all writers of one connection. Not thread-safe: the engine owns it."""
 
+    # Whether batches may go to the partition of history, where writers need ids of their own.
+    writes_history: ClassVar[bool] = True
+
     def __init__(self, settings: WriterSettings, *, policy: RetryPolicy | None = None) -> None:
         self.settings = settings
         self.writer_id = NO_WRITER_ID
@@ -106,6 +117,9 @@ class SendPlan:
         self._writer_ids_seen: set[int] = set()
         self._replacing: dict[PhysicalTablePath, list[WriteBatch]] = {}
         self._orders = 0
+        # Partitions whose rows go to that of history; the sender knows them.
+        self.in_history: AbstractSet[PhysicalTablePath] = frozenset()
+        self._history_writer_ids: dict[TableBucket, set[int]] = {}
 
     def add(self, batch: WriteBatch, *, now: float) -> None:
         """Queue a batch after all others of its bucket."""
@@ -154,7 +168,7 @@ class SendPlan:
     def next_requests(self, view: ClusterView, *, now: float) -> ProduceRequests:
         """Decide what to send now; the batches in `requests` count as in flight."""
         found = ProduceRequests()
-        open_requests: dict[tuple[int, Route], ProduceRequest] = {}
+        open_requests: dict[_RequestKey, ProduceRequest] = {}
         ready = self._ready(view, found, now=now)
         while ready:
             # One round takes at most one batch of each bucket, so that no request of a round has
@@ -197,20 +211,45 @@ class SendPlan:
     def _leader(self, queue: BucketQueue, view: ClusterView) -> int | None:
         path = queue.key.path
         if path.partition_name is not None:
-            partition_id = view.partition_id(path)
+            partition_id, original = self._partition(path, view)
             if partition_id is None:
                 return None
-            if partition_id != queue.partition_id:
-                queue.partition_id = partition_id
+            if original != queue.original and queue.sequences.writer_id != NO_WRITER_ID:
+                # Its sequence belongs to the bucket that its batches went to before.
+                queue.repair = Repair.NEW_WRITER
+            queue.partition_id, queue.original = partition_id, original
         leader = view.leader_of(queue.bucket)
         return None if leader is None else leader.server_id
 
+    def _partition(
+        self, path: PhysicalTablePath, view: ClusterView
+    ) -> tuple[int | None, str | None]:
+        """Where the rows of a partition go, and its name where that is the partition of history."""
+        partition_id = view.partition_id(path)
+        if partition_id is not None or path not in self.in_history:
+            return partition_id, None
+        return view.partition_id(historical_path(path)), path.partition_name
+
     def _has_writer_id(self, queue: BucketQueue, found: ProduceRequests) -> bool:
+        if queue.repair is Repair.NEW_WRITER:
+            found.needs_writer_id = found.needs_writer_id or not queue.in_flight
+            return False
         if not self.settings.is_idempotent or queue.sequences.writer_id != NO_WRITER_ID:
             return True
-        if self.writer_id == NO_WRITER_ID:
+        if not self._begin(queue):
             found.needs_writer_id = True
             return False
+        return True
+
+    def _begin(self, queue: BucketQueue) -> bool:
+        """Write a bucket with the present writer id from now on, if that is new there."""
+        if self.writer_id in (NO_WRITER_ID, queue.sequences.writer_id):
+            return False
+        if queue.original is not None:
+            used = self._history_writer_ids.setdefault(queue.bucket, set())
+            if self.writer_id in used:
+                return False
+            used.add(self.writer_id)
         queue.sequences.begin(self.writer_id)
         return True
 
@@ -218,7 +257,7 @@ class SendPlan:
         self,
         queue: BucketQueue,
         server_id: int,
-        requests: dict[tuple[int, Route], ProduceRequest],
+        requests: dict[_RequestKey, ProduceRequest],
         found: ProduceRequests,
         *,
         now: float,
@@ -226,7 +265,8 @@ class SendPlan:
         batch = queue.next_batch(self.settings, now=now)
         if batch is None:
             return False
-        route_key = (server_id, batch.route)
+        # Batches for history are never in one request with others, as from Java's client.
+        route_key = (server_id, batch.route, queue.original is not None)
         request = requests.get(route_key)
         bytes_max = self.settings.request_bytes_max
         if request is not None and request.size_bytes + batch.size_bytes > bytes_max:
@@ -461,8 +501,7 @@ class SendPlan:
                 results.append(BatchResult(batch=batch, error=_failure(batch, reason)))
             else:
                 batch.sequence, batch.writer_id = NO_SEQUENCE, NO_WRITER_ID
-        if self.writer_id not in (NO_WRITER_ID, queue.sequences.writer_id):
-            queue.sequences.begin(self.writer_id)
+        if self._begin(queue):
             queue.repair = None
         return results
 

@@ -41,6 +41,8 @@ ALARM_S_MAX = 60.0
 # A table whose writes fail again and again gets at most one line in the log in this time.
 SILENT_S: Final = 60.0
 TABLES_MAX: Final = 1_024
+# The versions that know the original partition of rows of history; others would mix them up.
+HISTORY_VERSIONS: Final = {ApiKey.PRODUCE_LOG: 1, ApiKey.PUT_KV: 3}
 
 
 class Sender:
@@ -63,6 +65,8 @@ class Sender:
         self._cluster = cluster
         self._plan = plan or SendPlan(settings, policy=cluster.retry_policy)
         self._paths = PathFinder(cluster, settings)
+        self._plan.in_history = self._paths.in_history
+        self._paths.writes_history = self._plan.writes_history
         self._tasks: set[asyncio.Task[None]] = set()
         self._asking_writer_id = False
         self._pump_is_due = False
@@ -71,9 +75,24 @@ class Sender:
         self._closed: ClosedError | None = None
         self._failures = FailureLog()
 
-    def register(self, table: TablePath, partition_keys: Sequence[str]) -> None:
-        """Note the partition keys of a table, for partitions that have to be created."""
+    def register(
+        self,
+        table: TablePath,
+        partition_keys: Sequence[str],
+        *,
+        has_expired: Callable[[str], bool] | None = None,
+    ) -> None:
+        """Note what is needed for partitions that do not exist.
+
+        Args:
+            table: The table.
+            partition_keys: Its partition keys, for partitions that have to be created.
+            has_expired: Whether the rows of a partition go to that of history; None where the table
+                has none.
+        """
         self._paths.partition_keys[table] = tuple(partition_keys)
+        if has_expired is not None:
+            self._paths.has_expired[table] = has_expired
 
     def check_open(self) -> None:
         """Refuse to write after the sender was closed.
@@ -218,6 +237,8 @@ class Sender:
     async def _depart(self, request: ProduceRequest) -> asyncio.Future[memoryview]:
         connection = await self._cluster.tablet_server(request.server_id)
         api = ApiKey.PUT_KV if request.route.is_kv else ApiKey.PRODUCE_LOG
+        if request.batches[0].original is not None:
+            connection.apis.check_version(api, HISTORY_VERSIONS[api])
         note_waiting(f"{connection.address} to answer {api.name}")
         body = write_request_body(request, self.settings)
         return await connection.send(api, body, timeout_ms=self.settings.request_timeout_ms)

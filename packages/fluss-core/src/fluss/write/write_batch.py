@@ -138,6 +138,8 @@ class WriteBatch:
         writer_id: The writer id that it was sent with.
         sequence: Its sequence in the bucket; assigned when it is first sent.
         in_doubt: Whether an attempt ended without it being known whether it was written.
+        partition_id: The partition that it was sent to.
+        original: The name of its own partition, where that was the partition of history.
         offset: Where it was written (PRODUCE_LOG: its first offset; PUT_KV: the end of the
             bucket's changelog after it); None where the server did not report it.
         error: Why it was not written.
@@ -161,6 +163,7 @@ class WriteBatch:
     is_sent: bool = False
     in_doubt: bool = False
     partition_id: int | None = None
+    original: str | None = None
     offset: int | None = None
     error: FlussError | None = None
     is_completed: bool = False

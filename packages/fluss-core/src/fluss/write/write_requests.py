@@ -39,6 +39,7 @@ def write_request_body(request: ProduceRequest, settings: WriterSettings) -> lis
             partition_id=batch.partition_id,
             bucket_id=batch.bucket_id,
             records=_records(batch),
+            original_partition_name=batch.original,
             routing_bucket_count=batch.bucket_count or None,
         )
         for batch in request.batches
@@ -75,8 +76,17 @@ def read_answers(
     kind: Any = messages.PutKvResponse if request.route.is_kv else messages.ProduceLogResponse
     answer = messages.read_message(kind, body)
     table_id = request.route.table_id
-    found = {read_bucket(table_id, bucket): bucket for bucket in answer.buckets_resp}
-    return iter([(batch, _answer(batch, found.get(batch.bucket))) for batch in request.batches])
+    # The partition of history may have a bucket several times, for several original partitions.
+    found = {
+        (read_bucket(table_id, each), each.original_partition_name): each
+        for each in answer.buckets_resp
+    }
+    return iter(
+        [
+            (batch, _answer(batch, found.get((batch.bucket, batch.original or ""))))
+            for batch in request.batches
+        ]
+    )
 
 
 def _answer(batch: WriteBatch, found: Any) -> BucketAnswer:

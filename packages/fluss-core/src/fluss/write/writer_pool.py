@@ -10,6 +10,7 @@ import warnings
 import weakref
 from collections.abc import Callable, Sequence
 from dataclasses import replace
+from datetime import UTC, datetime
 from typing import Any, TypeVar
 
 import anyio
@@ -18,6 +19,7 @@ import anyio.to_thread
 from fluss.connection.connection import ClientConnection, TableHandle, service
 from fluss.errors import FlussError
 from fluss.model.paths import PhysicalTablePath, TableBucket
+from fluss.model.tables.auto_partition_names import is_expired, keeps_history
 from fluss.model.tables.table_info import TableInfo
 from fluss.net.cluster_client import Cluster
 from fluss.net.engine_thread import Engine
@@ -101,7 +103,7 @@ class WriterPool:
         settings = replace(self.settings, acks=ACKS_ALL, is_idempotent=True)
         plan = PinnedSendPlan(settings, policy=self._cluster.retry_policy)
         sender = Sender(self._cluster, settings, engine=self.sender.engine, plan=plan)
-        sender.register(table.table_path, table.partition_keys)
+        register_table(sender, table)
         return sender
 
     def upsert_core(
@@ -178,7 +180,7 @@ class WriterPool:
         layout: BatchLayout,
         choose: Callable[[PhysicalTablePath], int] | None = None,
     ) -> Placement:
-        self.sender.register(table.table_path, table.partition_keys)
+        register_table(self.sender, table)
         return Placement(
             table,
             layout,
@@ -221,6 +223,19 @@ def writer_pool(connection: ClientConnection) -> WriterPool:
     )
     connection.at_close(lambda delivery_s: pool.close(timeout_s=delivery_s))
     return pool
+
+
+def register_table(sender: Sender, table: TableInfo) -> None:
+    """Tell a sender what it needs to know of partitions that do not exist."""
+
+    def has_expired(name: str) -> bool:
+        return is_expired(table, name, datetime.now(UTC))
+
+    sender.register(
+        table.table_path,
+        table.partition_keys,
+        has_expired=has_expired if keeps_history(table) else None,
+    )
 
 
 def append_core(table: TableHandle) -> AppendCore:

@@ -66,6 +66,8 @@ def list_partition_infos(
                     f"{key!r} is not a partition key of {table.path}; those are {', '.join(keys)}.",
                 )
     response = pb.ListPartitionInfosResponse()
+    if request.include_system_partitions:
+        response.system_partitions_included = True  # this server makes none
     for partition in node.catalog.partitions_of(table):
         values = parse_partition_name(partition.name, keys).spec_map
         if any(values[key] != value for key, value in requested.items()):

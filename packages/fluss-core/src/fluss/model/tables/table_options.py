@@ -274,7 +274,7 @@ class TableOptions(OptionSet):
     datalake_historical_partition = flag(
         "table.datalake.historical-partition.enabled",
         False,
-        "Whether lookups of dropped partitions go to the lake.",
+        "Whether rows of expired partitions are written and looked up, by way of the lake.",
         since=SINCE_1_0,
     )
 
