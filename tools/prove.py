@@ -91,6 +91,26 @@ PROOFS = (
         counts=True,
     ),
     Proof(
+        name="whole",
+        claim="What Fluss 1.0 added, whole: each method of Java's client 1.0.0 is called on the embedded server "
+        "and on a real 0.9.1 and answered as recorded beside Fluss's main line; Java and this client "
+        "read each other's rows in partitions of different bucket counts; rows expire, expired "
+        "partitions are history, clusters are administered, and remote segments and KV snapshots are "
+        "read from S3.",
+        tests=(
+            "tests/cluster/server/test_every_method.py",
+            "tests/cluster/server/test_java_1_0.py",
+            "tests/cluster/scan/test_rescaled_tables.py",
+            "tests/cluster/server/test_rescaled_directories.py",
+            "tests/cluster/server/test_expiring_rows.py",
+            "tests/cluster/lookup/test_historical_lookups.py",
+            "tests/cluster/write/test_historical_writes.py",
+            "tests/cluster/admin",
+            "tests/cluster/objects",
+        ),
+        environment={"FLUSS_TEST_PROFILE": "exhaustive", "FLUSS_TEST_REQUIRE_REAL": "1"},
+    ),
+    Proof(
         name="jobs",
         claim="A plan read again under a writer of 1 000 rows a second gives the same rows, 10 "
         "times over; a job with a cursor that crashes at 60 of its steps delivers every row once; "
