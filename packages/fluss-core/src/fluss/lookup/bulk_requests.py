@@ -78,7 +78,7 @@ class BucketLeader:
 
     @property
     def asked(self) -> AskedBucket:
-        """What requests and answers are told apart by."""
+        """What requests and answers differ by."""
         return self.bucket, self.original
 
 
