@@ -48,7 +48,7 @@ class History(ScriptedCluster):
         self.lookups.append(asked)
         fault = self.lookup_faults.popleft() if self.lookup_faults else None
         answer = pb.LookupResponse()
-        # Last first: answers are told apart by their names, not by their places.
+        # Last first: answers are matched by their names, not by their places.
         for requested in reversed(asked.buckets_req):
             original = requested.original_partition_name
             bucket = answer.buckets_resp.add(

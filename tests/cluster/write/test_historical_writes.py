@@ -71,7 +71,7 @@ class History(ScriptedCluster):
 
     def _write(self, asked, answer, *, is_kv):
         self.requests.append(asked)
-        # Last first: answers are told apart by their names, not by their places.
+        # Last first: answers are matched by their names, not by their places.
         for requested in reversed(asked.buckets_req):
             bucket = answer.buckets_resp.add(
                 bucket_id=requested.bucket_id,

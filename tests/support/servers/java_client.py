@@ -78,7 +78,7 @@ def run_rescaled(bootstrap: str, database: str) -> list[str]:
 def ask_for_snapshots(
     bootstrap: str, database: str, table: str, snapshot_id: int, new_table: str, client: Artifact
 ) -> list[str]:
-    """Return what a Java client is told of the snapshots of a table; it creates another one.
+    """Return what a Java client receives of the snapshots of a table; it creates another one.
 
     Raises:
         MissingRuntimeError: There is no Java here, or no jar of Fluss's client.
