@@ -52,7 +52,14 @@ def test_rest_and_object_storage():
         "s3.region": "eu-1",
         "s3.access-key-id": "k",
         "credential": "id:s",
+        "oauth2-server-uri": "http://catalog:8181/v1/oauth/tokens",
     }
+
+
+def test_a_token_counts_more_than_what_the_cluster_would_ask_one_for():
+    given = properties_of(type="rest", uri="http://catalog", credential="id:s")
+    found = catalog_properties(given, {"token": "t"})
+    assert found == {"type": "rest", "uri": "http://catalog", "token": "t"}
 
 
 def test_what_cannot_be_opened_is_refused():

@@ -61,6 +61,8 @@ def catalog_properties(
         if key.startswith(PROPERTY_PREFIX)
     }
     given |= {key: str(value) for key, value in (of_pyiceberg or {}).items()}
+    if "token" in settings:
+        given.pop("credential", None)  # pyiceberg would ask for another token
     given |= {_SETTINGS.get(key, key): value for key, value in settings.items()}
     given.pop("name", None)
     kind = given.pop("type", "")
@@ -68,7 +70,7 @@ def catalog_properties(
         case "jdbc" | "sql":
             return _renamed(given) | _sql_properties(given)
         case "rest":
-            return _renamed(given) | {"type": "rest"}
+            return _rest_properties(_renamed(given))
         case "":
             raise ConfigError(
                 "The table does not say which catalog its lake has.",
@@ -79,6 +81,14 @@ def catalog_properties(
                 f"A catalog of the type {kind!r} cannot be opened from Python.",
                 hint="catalogs in a SQL database (jdbc) and REST catalogs can",
             )
+
+
+def _rest_properties(given: Mapping[str, str]) -> dict[str, str]:
+    if "credential" not in given or "uri" not in given:
+        return {**given, "type": "rest"}
+    # Where the protocol has it; pyiceberg would warn that it is not configured.
+    tokens = f"{given['uri'].rstrip('/')}/v1/oauth/tokens"
+    return {"oauth2-server-uri": tokens, **given, "type": "rest"}
 
 
 def _sql_properties(given: Mapping[str, str]) -> dict[str, str]:

@@ -93,16 +93,18 @@ class _Slots:
 
     def __init__(self, keys: pa.Array) -> None:
         self._bits = max(1, int(2 * len(keys) - 1).bit_length())
-        hashes = self._slot_of(_hashes(keys))
-        order = np.argsort(hashes, kind="stable")
-        self._order = order.astype(np.int64)
-        self._keys = keys.take(from_numpy(self._order))
-        counts = np.bincount(hashes, minlength=1 << self._bits)
+        hashes = _hashes(keys)
+        slots = self._slot_of(hashes)
+        self._order = np.argsort(slots, kind="stable").astype(np.int64)
+        self._texts = None if _is_number(keys) else keys.take(from_numpy(self._order))
+        self._hashes = hashes[self._order]
+        counts = np.bincount(slots, minlength=1 << self._bits)
         self._starts = np.concatenate([[0], np.cumsum(counts)]).astype(np.int64)
         self._most = int(counts.max())
 
     def places(self, rows: pa.Array) -> Int64Array:
-        slots = self._slot_of(_hashes(rows))
+        hashes = _hashes(rows)
+        slots = self._slot_of(hashes)
         at, ends = self._starts[slots], self._starts[slots + 1]
         found = np.full(len(rows), -1, dtype=np.int64)
         left = np.flatnonzero(at < ends)
@@ -112,7 +114,11 @@ class _Slots:
             left, candidates = left[is_there], candidates[is_there]
             if not len(left):
                 break
-            equal = _equal(rows, left, self._keys, candidates)
+            # Hashes are compared first, and decide of numbers: no two of them have the same.
+            equal = hashes[left] == self._hashes[candidates]
+            if self._texts is not None:
+                likely = np.flatnonzero(equal)
+                equal[likely] = _equal(rows, left[likely], self._texts, candidates[likely])
             found[left[equal]] = self._order[candidates[equal]]
             left = left[~equal]
         return found
@@ -123,9 +129,6 @@ class _Slots:
 
 
 def _equal(rows: pa.Array, left: Int64Array, keys: pa.Array, candidates: Int64Array) -> BoolArray:
-    if _is_number(rows):
-        equal: BoolArray = to_numpy(rows)[left] == to_numpy(keys)[candidates]
-        return equal
     mine, theirs = rows.take(from_numpy(left)), keys.take(from_numpy(candidates))
     return to_numpy(pc.equal(mine, theirs))
 
