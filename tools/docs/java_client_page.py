@@ -65,7 +65,11 @@ def _succeeding(lines: list[dict[str, str]], server: str) -> int:
 
 
 def _row(line: dict[str, str]) -> str:
-    answers = [line[server].replace("|", "\\|") for server in ("0.9.1", "main", "embedded")]
+    # `[a][]` would be a link.
+    answers = [
+        line[server].replace("|", "\\|").replace("][", "]\\[")
+        for server in ("0.9.1", "main", "embedded")
+    ]
     if len(set(answers)) == 1:
         return f"| {line['case']} | {answers[0]} | | |"
     return f"| {line['case']} | {' | '.join(answers)} |"
