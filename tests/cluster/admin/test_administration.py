@@ -31,7 +31,7 @@ from fluss.errors import (
 )
 from fluss_server.local_cluster import LocalCluster
 from fluss_testkit.cluster_profiles import Profile
-from tests.support.servers.fix_cluster import _kinds
+from tests.support.servers.fix_cluster import server_kinds
 
 USERS = {"admin": "secret-1", "alice": "secret-2"}
 # Another server knows a new entry, or has moved its replicas, within this time.
@@ -39,7 +39,9 @@ SETTLE_S_MAX = 30
 MARKS = {"real": [pytest.mark.real], "embedded": []}
 
 
-@pytest.fixture(scope="module", params=[pytest.param(each, marks=MARKS[each]) for each in _kinds()])
+@pytest.fixture(
+    scope="module", params=[pytest.param(each, marks=MARKS[each]) for each in server_kinds()]
+)
 def guarded(request):
     """The address of a cluster with access control, and whether it is of release 1.0."""
     if request.param == "embedded":
