@@ -84,6 +84,22 @@ def test_keys_of_several_columns_are_compared_column_by_column(table, tmp_path):
     assert applied.kept(ROWS, 0).tolist() == [True, True, False, False]
 
 
+@pytest.mark.parametrize("kind", [pa.string(), pa.large_string()], ids=str)
+def test_texts_that_two_programs_have_written_are_compared(table, tmp_path, kind):
+    texts = (pa.array(["a"], pa.string()), pa.array(["d"], pa.large_string()))
+    deletes = [
+        DeleteFile(
+            path=written(tmp_path / f"{number}.parquet", {"name": each}, ids=[2]),
+            sequence=2 + number,
+            equality_ids=(2,),
+        )
+        for number, each in enumerate(texts)
+    ]
+    file = file_with(deletes)
+    rows = ROWS.set_column(1, "name", ROWS.column(1).cast(kind))
+    assert Deletes(table, [file]).of(file).kept(rows, 0).tolist() == [False, True, True, False]
+
+
 @pytest.mark.parametrize("count", [10, 20_000], ids=["few", "many"])
 def test_keys_of_several_columns_are_those_that_a_join_finds(table, tmp_path, count):
     rng = np.random.default_rng(2)

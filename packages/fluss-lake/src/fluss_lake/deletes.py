@@ -182,10 +182,22 @@ class Deletes:
 
 def _together(pieces: Sequence[pa.Array]) -> pa.Array:
     kinds: set[Any] = {each.type for each in pieces}
-    if len(kinds) > 1:  # the column was widened between two commits
-        widest = max(kinds, key=lambda each: each.bit_width)
+    if len(kinds) > 1:
+        widest = _widest(kinds)
         pieces = [each.cast(widest) for each in pieces]
     return pa.concat_arrays(pieces)
+
+
+def _widest(kinds: set[Any]) -> Any:
+    """The type for a column that was widened between two commits, or written by two programs.
+
+    Texts and bytes are large ones in files of pyiceberg, and not in those of Java.
+    """
+    if any(pa.types.is_string(each) or pa.types.is_large_string(each) for each in kinds):
+        return pa.large_string()
+    if any(pa.types.is_binary(each) or pa.types.is_large_binary(each) for each in kinds):
+        return pa.large_binary()
+    return max(kinds, key=lambda each: each.bit_width)
 
 
 def _columns_by_id(rows: pa.Table, ids: Sequence[int], file: DeleteFile) -> list[pa.Array]:

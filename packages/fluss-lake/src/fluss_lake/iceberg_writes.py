@@ -109,6 +109,8 @@ class ParquetFile:
                 self._out,
                 schema=arrow_schema(self.schema),
                 store_decimal_as_integer=True,
+                # Arrow's own schema would have readers take large texts, unlike those of Java.
+                store_schema=False,
                 use_dictionary=[each for each in ids if each not in self.without_dictionary],
                 **_get_parquet_writer_kwargs(dict(self.properties)),
             )
