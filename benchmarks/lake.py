@@ -8,7 +8,8 @@ tail (1 million) that only the log has. It prints
   files with the same engine and then the tail; both sides alternate;
 - how long the deletes of 1 million keys take on 10 million rows of four files, for keys that are
   close together, scattered numbers, and texts: reading with them, less reading without;
-- how much memory a union read batch by batch takes above what there was before.
+- how much memory a union read batch by batch takes above what there was before;
+- how fast tables are copied into a lake (`_lake_tiering`).
 
 Processor time is that of this process; the server's is not in it. Machines are shared, so it is the
 figure to compare.
@@ -33,6 +34,7 @@ import pyarrow.parquet as pq
 
 import fluss
 import fluss_polars
+from benchmarks._lake_tiering import ROWS as ROWS_TIERED, measure as measure_tiering
 from benchmarks._measure import machine, print_table
 from benchmarks.engines import _grown_mb
 from fluss.model.schema.schema import Schema
@@ -62,6 +64,8 @@ def main() -> None:
     with tempfile.TemporaryDirectory(prefix="fluss-bench-") as folder:
         _measure_deletes(Path(folder), given.rows, given.deletes)
         _measure_unions(Path(folder), given)
+    with tempfile.TemporaryDirectory(prefix="fluss-bench-") as folder:
+        measure_tiering(Path(folder), ROWS_TIERED, ROWS_TIERED, given.pairs)
 
 
 # --- deletes --------------------------------------------------------------------------------------

@@ -85,7 +85,8 @@ PROOFS = (
         name="lake",
         claim="Logs and tables with primary keys, partitioned and not, with all types, that Fluss's own "
         "tiering job copies into Iceberg while they are written to, are read as one table: after "
-        "each of four rounds, and after further writes, lake and log give the rows that Fluss has.",
+        "each of four rounds, and after further writes, lake and log give the rows that Fluss has. "
+        "Five rounds of the job and five of ours, in turns, go on where the other ended.",
         tests=("tests/proofs/test_lake_with_flink.py",),
         environment={"FLUSS_TEST_PROFILE": "exhaustive", "FLUSS_TEST_REQUIRE_REAL": "1"},
         counts=True,

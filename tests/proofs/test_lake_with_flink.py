@@ -2,6 +2,7 @@
 
 Logs and tables with primary keys, partitioned and not, with all types. After each round of the job,
 and again after further writes, a scan of lake and log gives the rows that Fluss itself has.
+Rounds of `fluss tier` and of the job may take turns.
 """
 
 from __future__ import annotations
@@ -21,10 +22,13 @@ from fluss_testkit.java_cluster import JavaCluster
 from fluss_testkit.lake_profile import iceberg_lake
 from tests.support.hypothesis_profiles import IS_EXHAUSTIVE
 from tests.support.lake.flink_tiering import flink_tiering
+from tests.support.lake.rounds import one_round
 
 ROUNDS = 4
+# Rounds of the job, each followed by one of ours.
+ALTERNATIONS = 5
 ROUND_TIMEOUT_S = 400
-PROPERTIES = {"table.datalake.enabled": "true", "table.datalake.freshness": "3s"}
+PROPERTIES = {"table.datalake.enabled": "true"}
 ALL_TYPES = {
     "id": "BIGINT",
     "tiny": "TINYINT",
@@ -87,8 +91,9 @@ def full_row(number: int) -> dict[str, object]:
 class Tables:
     """Four tables, and random writes to them."""
 
-    def __init__(self, session: fluss.Session) -> None:
-        how = {"properties": PROPERTIES, "buckets": 2}
+    def __init__(self, session: fluss.Session, freshness: str = "3s") -> None:
+        properties = {**PROPERTIES, "table.datalake.freshness": freshness}
+        how = {"properties": properties, "buckets": 2}
         session.create_database("lake")
         session.create_table("lake.types", ALL_TYPES, **how)
         session.create_table("lake.days", PLAIN, partition_by=["day"], **how)
@@ -180,3 +185,37 @@ def test_what_flink_tiers_is_read_as_one_table(tmp_path):
         for table in tables.every:
             assert "lake: snapshot" in table.scan().explain()
     sys.stderr.write(f"lake: {compared} scans compared, {rows} rows, 0 differences\n")
+
+
+def test_rounds_of_flink_and_ours_alternate(tmp_path):
+    """Each goes on where the other ended; after each, the lake has what Fluss has."""
+    profile = iceberg_lake(tmp_path)
+    compared = rows = 0
+    with (
+        JavaCluster(profile) as cluster,
+        fluss.connect(f"fluss://{cluster.bootstrap_servers}") as session,
+    ):
+        # So long that no table is in the job's hands when it ends.
+        tables, seen = Tables(session, freshness="15s"), dict[str, int]()
+        for number in range(ALTERNATIONS):
+            tables.write(300)
+            log = tmp_path / f"flink{number}.log"
+            with flink_tiering(cluster.bootstrap_servers, profile.options, log):
+                wait_for_a_round(session, tables, seen)
+            for is_ours in (False, True):
+                if is_ours:
+                    tables.write(100)
+                    for table in tables.every:
+                        done = one_round(table)
+                        assert done.snapshot_id is not None
+                        seen[table.name] = done.snapshot_id
+                for table in tables.every:
+                    expected = rows_of(table, lake="off")
+                    assert rows_of(table) == expected, table.name
+                    if is_ours:
+                        assert rows_of(table, lake="only") == expected, table.name
+                    compared, rows = compared + 1 + is_ours, rows + expected.num_rows
+    sys.stderr.write(
+        f"lake: {compared} scans compared after {2 * ALTERNATIONS} rounds in turns, {rows} rows, "
+        "0 differences\n"
+    )

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+import uuid
 
 import pytest
 
@@ -47,12 +48,12 @@ def write(table, rng, *, deletes):
 @pytest.mark.parametrize("mode", ["equality-deletes", "copy-on-write"])
 @pytest.mark.parametrize("engine", ENGINES)
 def test_the_lake_is_the_state(session, engine, mode):
-    name = f"h_{engine.replace(' ', '_')}_{mode[:4]}"
+    name = f"h_{uuid.uuid4().hex[:8]}"
     session.create_table(
         name, COLUMNS, primary_key="id", buckets=2, properties={**LAKE, **ENGINES[engine]}
     )
     session.alter_table(name, set_properties={"tiering.write-mode": mode})
-    table, rng = session.table(name), random.Random(name)
+    table, rng = session.table(name), random.Random(f"{engine} {mode}")
     keeps_changes = engine in {"plain", "image wal"}
     for _ in range(ROUNDS):
         write(table, rng, deletes=keeps_changes)
@@ -67,7 +68,7 @@ def test_the_lake_is_the_state(session, engine, mode):
 
 @pytest.mark.parametrize("mode", ["equality-deletes", "copy-on-write"])
 def test_the_state_is_copied_where_changes_are_gone(session, monkeypatch, mode):
-    name = f"gone_{mode[:4]}"
+    name = f"gone_{uuid.uuid4().hex[:8]}"
     session.create_table(name, COLUMNS, primary_key="id", buckets=2, properties=LAKE)
     table, rng = session.table(name), random.Random(3)
 

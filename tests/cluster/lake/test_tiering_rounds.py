@@ -5,6 +5,7 @@ from __future__ import annotations
 import datetime as dt
 import decimal
 import random
+import uuid
 
 import pyarrow as pa
 import pytest
@@ -13,6 +14,11 @@ from tests.cluster.lake.conftest import LAKE
 from tests.support.lake.rounds import one_round
 
 PLACE = [(name, "ascending") for name in ("_partition", "_bucket", "_log_offset")]
+
+
+def new_name(kind):
+    """A name that no earlier attempt at the test has used."""
+    return f"{kind}_{uuid.uuid4().hex[:8]}"
 
 
 def numbered(start, count):
@@ -34,7 +40,7 @@ def assert_copied(table):
 @pytest.mark.parametrize("partitioned", [False, True], ids=["plain", "partitioned"])
 @pytest.mark.parametrize("keyed", [False, True], ids=["round robin", "bucket key"])
 def test_rounds_of_a_log(session, partitioned, keyed):
-    name = f"log_{'p' if partitioned else ''}{'k' if keyed else ''}"
+    name = new_name("log")
     session.create_table(
         name,
         {"id": "BIGINT", "day": "STRING", "n": "BIGINT"},
@@ -72,7 +78,7 @@ def change(table, rng, count):
 @pytest.mark.parametrize("mode", ["equality-deletes", "copy-on-write"])
 @pytest.mark.parametrize("partitioned", [False, True], ids=["plain", "partitioned"])
 def test_rounds_of_a_state(session, iceberg, mode, partitioned):
-    name = f"keys_{'p' if partitioned else 'n'}_{mode[:4]}"
+    name = new_name("keys")
     session.create_table(
         name,
         {"id": "BIGINT", "day": "STRING", "n": "BIGINT"},
@@ -152,7 +158,7 @@ def full_row(number):
 
 @pytest.mark.parametrize("key", [None, "id"], ids=["log", "primary key"])
 def test_all_types(session, key):
-    name = f"types_{key}"
+    name = new_name("types")
     how = {"primary_key": key} if key else {}
     table = session.create_table(name, {"id": "BIGINT", **TYPES}, properties=LAKE, buckets=1, **how)
     write = table.upsert if key else table.append

@@ -1,0 +1,66 @@
+"""A worker that is killed at a step of a round: nothing is lost, nothing is there twice."""
+
+from __future__ import annotations
+
+import signal
+import subprocess
+import sys
+import uuid
+
+import pytest
+
+from tests.cluster.lake.conftest import LAKE
+from tests.support.lake.rounds import one_round
+
+# The process kills itself where the function is called.
+STEPS = {
+    "files are written": "prepare_offsets",
+    "the server has the offsets": "commit_change",
+    "the lake has the snapshot": "_tell",
+    "the cluster was notified": "Committed",
+}
+WORKER = """
+import os, signal, sys
+import fluss
+from fluss_lake.tiering import round_driver, service
+
+def killed(*given, **more):
+    os.kill(os.getpid(), signal.SIGKILL)
+
+url, name, step = sys.argv[1:]
+setattr(round_driver, step, killed)
+with fluss.connect(url) as session:
+    service.tier(name, cluster=session, now=True)
+"""
+WAIT_S = 120
+
+pytestmark = pytest.mark.slow  # each step is a process that imports all of it
+
+
+def put(table, ids, n):
+    rows = {"id": list(ids), "n": [n] * len(ids)}
+    (table.upsert if table.primary_key else table.append)(rows)
+
+
+def rows_of(table, lake):
+    return table.scan(lake=lake, with_metadata=["_bucket"]).to_arrow().sort_by("id")
+
+
+@pytest.mark.parametrize("key", [None, "id"], ids=["log", "state"])
+def test_rounds_go_on_after_a_kill(session, lake_cluster, key):
+    how = {"primary_key": key} if key else {}
+    name = f"kill_{uuid.uuid4().hex[:8]}"
+    session.create_table(name, {"id": "BIGINT", "n": "BIGINT"}, buckets=2, properties=LAKE, **how)
+    table = session.table(name)
+    url = f"fluss://{lake_cluster.bootstrap_servers}"
+    for number, step in enumerate(STEPS.values()):
+        put(table, range(number * 10, number * 10 + (15 if key else 10)), number)
+        run = [sys.executable, "-c", WORKER, url, table.name, step]
+        ended = subprocess.run(run, timeout=WAIT_S, capture_output=True, text=True, check=False)
+        assert ended.returncode == -signal.SIGKILL, ended.stderr
+        assert rows_of(table, "union") == rows_of(table, "off")
+        if number % 2:
+            put(table, [number * 10 + 1] if key else [1_000 + number], 9)
+        one_round(table)
+        assert rows_of(table, "only") == rows_of(table, "union") == rows_of(table, "off")
+    assert one_round(table).snapshot_id is None
