@@ -48,7 +48,24 @@ def test_in_a_pipe_it_ends_by_itself_with_the_right_totals(temporary):
     assert ALL_RIGHT in done.stdout
     assert "2,000 orders" in done.stdout
     assert "8,000 clicks" in done.stdout
+    assert "clicks: 8,000 in the lake, 0 left in the log; read: 8,000" in done.stdout
     assert_answers(done.stdout)
+
+
+def test_without_a_lake_it_says_what_a_lake_would_add(temporary):
+    without = PROGRAM[2].replace("import sys;", "import sys; sys.modules['fluss_lake'] = None;")
+    done = subprocess.run(
+        [*PROGRAM[:2], without, "demo", "--rounds", "2"],
+        capture_output=True,
+        text=True,
+        timeout=120,
+        check=False,
+        env=environment(temporary),
+    )
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert ALL_RIGHT in done.stdout
+    assert done.stdout.count("fluss-lake") == 2, "one sentence, with the command"
+    assert "in the lake" not in done.stdout
 
 
 # 64 columns are half a laptop's screen.

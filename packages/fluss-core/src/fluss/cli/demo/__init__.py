@@ -6,8 +6,9 @@ nothing else, at the end. FLUSS_URL and the rest of the environment are ignored,
 writes to no cluster by accident.
 
 On a screen the shop is open until Ctrl-C; elsewhere it writes a number of rounds. However that
-ends, every engine is then queried and compared with the shop's own books; the exit code is 0 if all
-are equal. This file has the options and the order of events; the files beside it have the parts.
+ends, the tables are copied into a lake, where fluss-lake is installed. Then every engine is queried
+and compared with the shop's own books; the exit code is 0 if all are equal. This file has the
+options and the order of events; the files beside it have the parts.
 """
 
 from __future__ import annotations
@@ -27,6 +28,13 @@ from fluss.cli.demo.engine_answers import answers
 from fluss.cli.demo.kept_server import KeptServer, start_kept_server
 from fluss.cli.demo.open_shop import run_shop
 from fluss.cli.demo.shop import Shop
+from fluss.cli.demo.shop_past import (
+    IN_LAKE,
+    copy_into_lake,
+    has_lake,
+    print_without_lake,
+    with_lake,
+)
 from fluss.cli.global_options import GlobalOptions
 from fluss.session import Session
 
@@ -63,10 +71,13 @@ def _run(
     with _open(cluster, data_dir, keep=keep) as (session, kept):
         servers = session.config.bootstrap_servers
         console.print(f"Fluss is ready at {servers} ({time.perf_counter() - began:.1f} s).\n")
-        shop = Shop(session)
+        goes_to_lake = has_lake() and not cluster.is_given
+        shop = Shop(session, properties=IN_LAKE if goes_to_lake else None)
         is_done = False
         try:
             run_shop(shop, console, rounds)
+            if goes_to_lake:
+                copy_into_lake(session, shop, console)
             given = list(answers(f"fluss://{servers}", shop.database))
             is_right = print_answers(given, shop.revenue_by_country(), console)
             is_done = True
@@ -78,6 +89,8 @@ def _run(
             _print_how_to_end(shop, servers, kept, data_dir, console)
         else:
             console.print("With --keep the server stays, and the programs are printed.")
+        if not cluster.is_given:
+            print_without_lake(console)
         return is_right
 
 
@@ -93,10 +106,13 @@ def _open(
         with start_kept_server(data_dir) as kept, cluster.session(f"fluss://{kept.servers}") as own:
             yield own, kept
     elif data_dir is not None:
-        with cluster.session(f"embedded:{data_dir}") as session:
+        with cluster.session(with_lake(f"embedded:{data_dir}")) as session:
             yield session, None
     else:
-        with scratch_folder() as folder, cluster.session(f"embedded:{folder}") as session:
+        with (
+            scratch_folder() as folder,
+            cluster.session(with_lake(f"embedded:{folder}")) as session,
+        ):
             yield session, None
 
 

@@ -21,6 +21,7 @@ from typing import Final
 
 import fluss
 from fluss.cli.demo.closing import scratch_folder
+from fluss.cli.demo.shop_past import with_lake
 from fluss.errors import FlussError, LocalServerError
 
 _PROGRAM: Final = "import sys; from fluss.cli.demo.kept_server import serve; serve(sys.argv[1:])"
@@ -80,7 +81,7 @@ def serve(words: list[str]) -> None:
         signal.signal(number, lambda *_: is_ended.set())
     folder = contextlib.nullcontext(Path(words[0])) if words else scratch_folder()
     try:
-        with folder as path, fluss.connect(f"embedded:{path}") as session:
+        with folder as path, fluss.connect(with_lake(f"embedded:{path}")) as session:
             _say({"servers": session.config.bootstrap_servers})
             os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
             is_ended.wait()

@@ -8,8 +8,9 @@ from __future__ import annotations
 
 import contextlib
 from collections import Counter
+from collections.abc import Mapping
 from decimal import Decimal
-from typing import Final
+from typing import Any, Final
 
 import numpy as np
 import pyarrow as pa
@@ -45,8 +46,11 @@ CLICKS: Final = pa.schema([("customer", pa.int64()), ("page", pa.string()), ("ms
 class Shop:
     """Writes the shop's tables, and keeps the expected contents in memory."""
 
-    def __init__(self, session: Session, *, seed: int = 7) -> None:
+    def __init__(
+        self, session: Session, *, seed: int = 7, properties: Mapping[str, str] | None = None
+    ) -> None:
         """Create a database that does not exist yet, and the tables in it."""
+        self._properties = properties
         self._chance = np.random.default_rng(seed)
         self._session = session
         self._country: dict[int, str] = {}
@@ -65,11 +69,12 @@ class Shop:
 
     def _create_tables(self) -> None:
         create, database = self._session.create_table, self.database
-        self.orders = create(f"{database}.orders", ORDERS, partition_by=["day"], buckets=2)
+        given: dict[str, Any] = {"buckets": 2, "properties": self._properties}
+        self.orders = create(f"{database}.orders", ORDERS, partition_by=["day"], **given)
         for day in DAYS.tolist():
             self.orders.create_partition({"day": day})
-        self.customers = create(f"{database}.customers", CUSTOMERS, primary_key=["id"], buckets=2)
-        self.clicks = create(f"{database}.clicks", CLICKS, buckets=2)
+        self.customers = create(f"{database}.customers", CUSTOMERS, primary_key=["id"], **given)
+        self.clicks = create(f"{database}.clicks", CLICKS, **given)
 
     def drop(self) -> None:
         """Drop the tables and the database; a table that another program made in it stays."""
