@@ -25,6 +25,7 @@ import pyarrow as pa
 import fluss
 from benchmarks._peer_bench import SCHEMA, data_of
 from benchmarks._server_crowd import crowd_lines
+from benchmarks._server_load import load_lines
 from benchmarks._server_tasks import keyed_batches
 from fluss_server import LocalCluster
 
@@ -46,6 +47,7 @@ def alone_lines(options: argparse.Namespace) -> list[Sequence[str]]:
         ("start memory", lambda: _start_lines(options)),
         ("restart", lambda: _restart_lines(gigabytes, keys)),
         ("crowd connections", lambda: crowd_lines(options)),
+        ("load memory", lambda: load_lines(options)),
     )
     found: list[Sequence[str]] = []
     for name, lines in parts:

@@ -81,7 +81,11 @@ def _options(arguments: Sequence[str]) -> argparse.Namespace:
     parser.add_argument(
         "--restart-gb", type=float, help="how long a log is opened again (1; 0.1 with --quick)"
     )
+    parser.add_argument(
+        "--load-s", type=float, help="how long the load lasts (600 seconds; 10 with --quick)"
+    )
     options = parser.parse_args(arguments)
+    options.load_s = options.load_s or (10 if options.quick else 600)
     options.pairs = options.pairs or (3 if options.quick else 7)
     options.rows = options.rows or (200_000 if options.quick else 1_000_000)
     options.restart_gb = options.restart_gb or (0.1 if options.quick else 1.0)

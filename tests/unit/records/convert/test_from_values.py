@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-from itertools import chain
 from random import Random
 
 import pyarrow as pa
 import pytest
 from hypothesis import given
 
-from fluss.model.types.data_type import ArrayType, DecimalType, IntType
+from fluss.model.types.data_type import ArrayType, BigIntType, DecimalType, DoubleType, IntType
+from fluss.model.types.type_to_arrow import to_wire_arrow_type
 from fluss.records.arrow.batch_layout import BatchLayout
-from fluss.records.convert.from_values import array_from_values, batch_from_values
+from fluss.records.convert.from_values import array_from_values
 from fluss.records.convert.numpy_columns import to_columns
 from tests.support.generators.random_columns import rows_in
 from tests.support.generators.random_values import ALL_TYPES, exact, random_rows, tables
@@ -22,7 +22,10 @@ def layout_of(types):
 
 
 def there_and_back(types, rows):
-    batch = batch_from_values(list(chain.from_iterable(rows)), layout_of(types))
+    layout = layout_of(types)
+    columns = zip(zip(*rows, strict=True), types, layout.wire_schema, strict=True)
+    arrays = [array_from_values(list(each), kind, field.type) for each, kind, field in columns]
+    batch = pa.RecordBatch.from_arrays(arrays, schema=layout.wire_schema)
     batch.validate(full=True)
     return rows_in(to_columns(batch, types), length=len(rows))
 
@@ -49,3 +52,21 @@ def test_decimals_of_two_words_keep_every_bit(value):
 def test_no_lists_at_all_are_an_array_too():
     made = array_from_values([None, []], ArrayType(IntType()), pa.list_(pa.int32()))
     assert made.to_pylist() == [None, []]
+
+
+@pytest.mark.parametrize(
+    ("data_type", "values"),
+    [
+        (BigIntType(), [None, 2**53 - 1, -(2**53) + 1]),
+        (BigIntType(), [None, 2**53 + 1, 0]),
+        (BigIntType(), [None, -(2**63), 2**63 - 1]),
+        (DoubleType(), [None, 0.5, -0.0]),
+        (DoubleType(), [None, float("nan"), 0.5]),
+    ],
+    ids=str,
+)
+def test_numbers_beside_null_keep_every_bit(data_type, values):
+    made = array_from_values(values, data_type, to_wire_arrow_type(data_type))
+    plain = pa.array(values, made.type, from_pandas=False)
+    assert made.null_count == 1
+    assert [str(each) for each in made.to_pylist()] == [str(each) for each in plain.to_pylist()]

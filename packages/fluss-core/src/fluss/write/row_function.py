@@ -22,8 +22,9 @@ from fluss.model.did_you_mean import did_you_mean
 from fluss.model.tables.table_info import TableInfo
 from fluss.model.types.data_type import DataType
 from fluss.model.values.limits import NO_LIMITS, ValueLimits
+from fluss.records.convert.flat_values import FlatRows
 from fluss.write.caller_rows import row_text
-from fluss.write.value_source import ValueSource, indented
+from fluss.write.value_source import Converted, ValueSource, indented
 
 # Takes a row; returns the physical values of all columns of the table, and their approximate size:
 # it decides when a batch is full, not what is too large, so that texts count by their characters.
@@ -93,22 +94,26 @@ class RowReader:
 
     def _read_first(self, row: Any) -> tuple[tuple[Any, ...], int]:
         """Read the first row. The function is compiled here: a writer of frames never needs it."""
-        read: RowFunction = self.compiled(("return values, size",), {})
+        read: RowFunction = self.compiled(lambda values, _: (f"return {values}, size",), {})
         self.read = read
         return read(row)
 
     def compiled(
         self,
-        then: Sequence[str],
+        then: Callable[[str, Sequence[str]], Sequence[str]],
         names: Mapping[str, Any],
+        *,
         refused: Sequence[str] = ("raise",),
+        flat: FlatRows | None = None,
     ) -> Callable[[Any], Any]:
         """Compile a function of a row.
 
         Args:
-            then: The lines after the row was read, which find its `values` and its `size`.
+            then: Makes the lines after the row was read, of expressions for its values and its
+                runs; they know the `size`.
             names: The further names that the lines use.
             refused: The lines that raise `error`, the refusal of a row.
+            flat: Has the values flattened: cells stand for the values then, and there may be runs.
         """
         source = ValueSource(self._limits)
         count = len(self._types)
@@ -129,13 +134,13 @@ class RowReader:
             f"            {values} = otherwise(row)",
             f"        size = {sum(each.row_width for each in self._types)}",
         ]
-        for index, (name, data_type) in enumerate(zip(self._names, self._types, strict=True)):
-            lines += indented(source.conversion(f"v{index}", data_type, name), depth=2)
+        columns = [self._column(source, index, flat) for index in range(count)]
+        for each in columns:
+            lines += indented(each.lines, depth=2)
         lines += [
             "    except InvalidValueError as error:",
             *indented(refused, depth=2),
-            f"    values = ({self._whole()},)",
-            *indented(then),
+            *indented(then(*self._whole(columns, flat))),
         ]
         known = source.names | {
             "InvalidValueError": InvalidValueError,
@@ -148,11 +153,30 @@ class RowReader:
         made: Callable[[Any], Any] = known["read"]
         return made
 
-    def _whole(self) -> str:
-        whole = ["None"] * self._width
-        for number, position in enumerate(self._positions):
-            whole[position] = f"v{number}"
-        return ", ".join(whole)
+    def _column(self, source: ValueSource, index: int, flat: FlatRows | None) -> Converted:
+        v, data_type, name = f"v{index}", self._types[index], self._names[index]
+        if flat is None:
+            return Converted(source.conversion(v, data_type, name), [v])
+        column = flat.columns[self._positions[index]]
+        return source.flattening(v, data_type, name, column)
+
+    def _whole(
+        self, columns: Sequence[Converted], flat: FlatRows | None
+    ) -> tuple[str, Sequence[str]]:
+        """The expressions for the values, or cells, of all columns of the table, and its runs."""
+        given = dict(zip(self._positions, columns, strict=True))
+        cells: list[str] = []
+        runs: list[str] = []
+        for position in range(self._width):
+            found = given.get(position)
+            if found is None:
+                column = None if flat is None else flat.columns[position]
+                cells += ["None"] * (1 if column is None else column.cells)
+                runs += ["()"] * (0 if column is None else column.runs)
+            else:
+                cells += found.cells
+                runs += found.runs
+        return f"({', '.join(cells)},)", runs
 
     def _otherwise(self, row: Any) -> Sequence[Any]:
         if isinstance(row, Mapping):

@@ -10,6 +10,7 @@ take the values.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from fluss.write.row_function import RowReader
@@ -36,14 +37,22 @@ def row_taker(
         "release": rows.lock.release,
         "is_owned": rows.lock._is_owned,  # type: ignore[attr-defined] # noqa: SLF001 - as `threading.Condition` does
         "add": rows.values.extend,
+        "extend": list.extend,
+        "streams": (rows.values, *rows.runs),
         "writer": writer,
         "Handle": WriteResultHandle,
     }
     refused = ("raise error.with_context(row=writer.rows_taken) from None",)
-    return reader.compiled(_lines(large_row_bytes), names, refused=refused)
+    return reader.compiled(
+        partial(_lines, large_row_bytes), names, refused=refused, flat=writer.flat_rows
+    )
 
 
-def _lines(large_row_bytes: int) -> Sequence[str]:
+def _lines(large_row_bytes: int, cells: str, runs: Sequence[str]) -> Sequence[str]:
+    all_runs = f"({''.join(f'{each}, ' for each in runs)})"
+    # One call adds the cells and all runs, so that a signal handler cannot append between them.
+    streams = f"({cells}, {', '.join(runs)})"
+    add = f"any(map(extend, streams, {streams}))" if runs else f"add({cells})"
     return (
         f"if size <= {large_row_bytes}:",
         "    handle = Handle()",
@@ -60,7 +69,7 @@ def _lines(large_row_bytes: int) -> Sequence[str]:
         "            if filled >= target:",
         "                rows.takes_values = False",
         # Last, because a signal handler may run after it, and may append rows of its own.
-        "            add(values)",
+        f"            {add}",
         "        release()",
         "    except BaseException:",
         "        if is_owned():",
@@ -70,5 +79,5 @@ def _lines(large_row_bytes: int) -> Sequence[str]:
         "        if filled >= target:",
         "            writer.seal_full()",
         "        return handle",
-        "return writer.take_values(values, size)",
+        f"return writer.take_flat({cells}, {all_runs}, size)",
     )

@@ -23,7 +23,7 @@ import numpy as np
 import pyarrow as pa
 
 from fluss.errors import ClosedError, FlussError
-from fluss.records.convert.from_values import batch_from_values
+from fluss.records.convert.flat_values import FlatRows
 from fluss.rows.buffers.columns import BoolArray
 from fluss.waiting import InterruptibleLock
 from fluss.write.caller_rows import rows_counted
@@ -44,7 +44,9 @@ from fluss.write.write_tally import WriteTally, failed_write
 
 log = logging.getLogger("fluss.writer")
 
-Values: TypeAlias = tuple[object, ...]
+# Of one row; see `records.convert.flat_values`.
+Cells: TypeAlias = tuple[object, ...]
+Runs: TypeAlias = tuple[Sequence[object], ...]
 
 # Sealing so few rows is quick enough for the thread of an event loop.
 ROWS_SEALED_HERE_MAX = 500
@@ -65,7 +67,8 @@ class OpenRows:
     Attributes:
         lock: Is held while a row is added.
         chunk: The chunk.
-        values: The values of its last rows, row after row; always the same list.
+        values: The cells of its last rows, row after row; always the same list.
+        runs: Their runs (`records.convert.flat_values`); always the same lists.
         count: How many rows the chunk has.
         bytes: Their approximate size.
         target_bytes: The size from which on the chunk is full.
@@ -73,21 +76,29 @@ class OpenRows:
             frames and is not full, and the writer is open.
     """
 
-    __slots__ = ("bytes", "chunk", "count", "lock", "takes_values", "target_bytes", "values")
+    __slots__ = (
+        "bytes", "chunk", "count", "lock", "runs", "takes_values", "target_bytes", "values",
+    )  # fmt: skip
 
-    def __init__(self, sealer: WriteBuffer) -> None:
+    def __init__(self, sealer: WriteBuffer, run_count: int) -> None:
         self.lock = threading.RLock()  # one that knows its owner; see `write.row_taker`
         self.values: list[object] = []
+        self.runs: tuple[list[object], ...] = tuple([] for _ in range(run_count))
         self.begin(Chunk(sealer), 0)
 
     def begin(self, chunk: Chunk, target_bytes: int) -> None:
         """Begin an empty chunk."""
         self.chunk = chunk
-        self.values.clear()
+        self.clear()
         self.count = 0
         self.bytes = 0
         self.target_bytes = target_bytes
         self.takes_values = False
+
+    def clear(self) -> None:
+        """Forget the values of the rows."""
+        for each in (self.values, *self.runs):
+            each.clear()
 
 
 class WriteBuffer:
@@ -105,7 +116,8 @@ class WriteBuffer:
         self._engine = sender.engine
         self._target = target
         self._sizes = BatchSizes(sender.settings)
-        self.open_rows = OpenRows(self)
+        self.flat_rows = FlatRows(target.layout)
+        self.open_rows = OpenRows(self, self.flat_rows.run_count)
         self._lock = self.open_rows.lock  # held during an append
         self._sealing = InterruptibleLock()  # held during a sealing; taken before the other
         self._linger_s = sender.settings.linger_ms / 1_000
@@ -142,8 +154,8 @@ class WriteBuffer:
 
     # --- taking rows --------------------------------------------------------------------------
 
-    def add_row(self, values: Values, size: int, deletes: bool) -> WriteResultHandle:  # noqa: FBT001 - keywords cost what a value costs
-        """Take one row of physical values that takes about `size` bytes.
+    def add_row(self, cells: Cells, runs: Runs, size: int, deletes: bool) -> WriteResultHandle:  # noqa: FBT001 - keywords cost what a value costs
+        """Take one row of flattened values that takes about `size` bytes.
 
         `write.row_taker` does the same in fewer steps while `takes_values`.
         """
@@ -161,7 +173,8 @@ class WriteBuffer:
             if deletes:
                 self._deletes.append((position, position + 1))
             rows.takes_values = not (is_full or self._frames)
-            rows.values.extend(values)
+            for stream, added in zip((rows.values, *rows.runs), (cells, *runs), strict=True):
+                stream.extend(added)
         if not self._is_lingering:
             self._start_lingering()
         if is_full:
@@ -173,9 +186,9 @@ class WriteBuffer:
         if self._sender.memory.is_left:
             self.seal()
 
-    def add_alone(self, values: Values, size: int, deletes: bool) -> WriteResultHandle:  # noqa: ARG002, FBT001 - called like `add_row`
+    def add_alone(self, cells: Cells, runs: Runs, size: int, deletes: bool) -> WriteResultHandle:  # noqa: ARG002, FBT001 - called like `add_row`
         """Take one row that may be too large, and encode it immediately."""
-        batch = batch_from_values(values, self._target.layout)
+        batch = self.flat_rows.batch(cells, runs)
         marks = np.ones(1, dtype=np.bool_) if deletes else None
         return self._add_now([WireRows(batch=batch)], marks, is_frame=False)[0]
 
@@ -223,13 +236,11 @@ class WriteBuffer:
         self._begun_at = monotonic()
 
     def _gather_rows(self) -> None:
-        values = self.open_rows.values
-        if values:
-            self._frames.append(self._row_frame(values))
-            values.clear()
-
-    def _row_frame(self, values: Sequence[object]) -> WireRows:
-        return WireRows(batch=batch_from_values(values, self._target.layout))
+        rows = self.open_rows
+        if rows.values:
+            batch = self.flat_rows.batch(rows.values, rows.runs)
+            self._frames.append(WireRows(batch=batch))
+            rows.clear()
 
     def _add_now(
         self, parts: Iterable[WireRows], deletes: BoolArray | None, *, is_frame: bool
@@ -303,7 +314,8 @@ class WriteBuffer:
         with self._lock:
             if not rows.count:
                 return
-            chunk, count, values, size = rows.chunk, rows.count, rows.values.copy(), rows.bytes
+            chunk, count, size = rows.chunk, rows.count, rows.bytes
+            values, runs = rows.values.copy(), [each.copy() for each in rows.runs]
             frames, deletes = self._frames, self._deletes
             first = self._rows_before
             self._rows_before += count
@@ -312,7 +324,7 @@ class WriteBuffer:
         self.tally.add(first, count, chunk)
         try:
             if values:
-                frames.append(self._row_frame(values))
+                frames.append(WireRows(batch=self.flat_rows.batch(values, runs)))
             marks = marks_of(deletes, count) if deletes else None
             joined = joined_rows(frames, self._target.layout)
             with rows_counted(first=first):

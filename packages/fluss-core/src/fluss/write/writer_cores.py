@@ -25,7 +25,7 @@ from fluss.write.row_function import RowReader
 from fluss.write.row_taker import row_taker
 from fluss.write.sender import Sender
 from fluss.write.wire_rows import WireRows
-from fluss.write.write_buffer import Values, WriteBuffer
+from fluss.write.write_buffer import Cells, Runs, WriteBuffer
 from fluss.write.write_encoding import KvTarget, LogTarget, Target
 from fluss.write.write_result import EmptyWriteResult, JoinedResult, WriteResultHandle
 from fluss.write.write_targets import check_deletes, whole_layout
@@ -115,12 +115,15 @@ class RowWriter(WireWriter):
             values, size = (self._key_reader if deletes else self._row_reader).read(row)
         except InvalidValueError as error:
             raise error.with_context(row=self.rows_taken) from None
-        return self.take_values(values, size, deletes=deletes)
+        cells, runs = self.flat_rows.flatten(values)
+        return self.take_flat(cells, runs, size, deletes=deletes)
 
-    def take_values(self, values: Values, size: int, *, deletes: bool = False) -> WriteResultHandle:
-        """Take the physical values of one row, which take about `size` bytes."""
+    def take_flat(
+        self, cells: Cells, runs: Runs, size: int, *, deletes: bool = False
+    ) -> WriteResultHandle:
+        """Take the flattened physical values of one row, which take about `size` bytes."""
         add = self.add_row if size <= self._large_row_bytes else self.add_alone
-        return add(values, size, deletes)
+        return add(cells, runs, size, deletes)
 
     def take_frame(self, frame: ArrowFrame) -> WriteResultHandle:
         """Take the rows of a frame; columns are matched by name and cast where that is safe.
