@@ -85,6 +85,16 @@ def test_a_hudi_key_of_another_length_is_refused():
     assert caught.value.row == 1
 
 
+def test_a_table_of_one_bucket_needs_no_hash_but_a_key():
+    function = bucket_function(None)
+    assert function.bucket(b"a", 1) == 0
+    assert function.buckets(rows_of([b"a", b"bc"]), 1).tolist() == [0, 0]
+    with pytest.raises(InvalidValueError):
+        function.bucket(b"", 1)
+    with pytest.raises(InvalidValueError):
+        function.buckets(rows_of([b"a", b""]), 1)
+
+
 @pytest.mark.parametrize("bucket_count", [0, -1, 2**31])
 def test_a_bucket_count_that_java_cannot_have_is_a_mistake_of_the_caller(bucket_count):
     with pytest.raises(ValueError, match="bucket_count"):

@@ -102,12 +102,16 @@ class FlussBuckets(BucketFunction):
     """Fluss's own function: the key's hash is hashed once more, then |h| mod n."""
 
     def _bucket(self, key: bytes, bucket_count: int) -> int:
+        if bucket_count == 1:
+            return 0  # without a hash, which takes 2.4 of the 6.5 µs of asking for a key
         code = hash_int(hash_bytes(key, seed=FLUSS_SEED, tail=Tail.SIGNED_BYTES))
         if code == _SIGN_BIT:  # the one integer without a positive counterpart
             return 0
         return (2 * _SIGN_BIT - code if code & _SIGN_BIT else code) % bucket_count
 
     def _buckets(self, keys: RowBytes, bucket_count: int) -> Int32Array:
+        if bucket_count == 1:
+            return np.zeros(len(keys), np.int32)
         codes = hash_ints(hash_rows(keys, seed=FLUSS_SEED, tail=Tail.SIGNED_BYTES)).view(np.int32)
         np.abs(codes, out=codes)
         codes[codes < 0] = 0
