@@ -12,11 +12,9 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import logging
-import threading
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import partial
 from time import monotonic
-from typing import TypeAlias
 
 import anyio.to_thread
 import numpy as np
@@ -28,6 +26,7 @@ from fluss.rows.buffers.columns import BoolArray
 from fluss.waiting import InterruptibleLock
 from fluss.write.caller_rows import rows_counted
 from fluss.write.collected_rows import joined_rows, marks_of, runs_of
+from fluss.write.open_rows import Cells, OpenRows, Runs
 from fluss.write.plan_accumulator import BatchSizes
 from fluss.write.sender import Sender
 from fluss.write.wire_rows import WireRows
@@ -44,10 +43,6 @@ from fluss.write.write_tally import WriteTally, failed_write
 
 log = logging.getLogger("fluss.writer")
 
-# Of one row; see `records.convert.flat_values`.
-Cells: TypeAlias = tuple[object, ...]
-Runs: TypeAlias = tuple[Sequence[object], ...]
-
 # Sealing so few rows is quick enough for the thread of an event loop.
 ROWS_SEALED_HERE_MAX = 500
 
@@ -56,49 +51,6 @@ _FULL_FRAME = 0.25
 # bucket is worth its header and its checksum; never so much that nothing is in flight meanwhile.
 _BATCH_BYTES_LEAST = 128 * 1024
 _PARTS_IN_MEMORY = 4
-
-
-class OpenRows:
-    """The chunk that is open in a buffer; the buffer's lock guards it.
-
-    `write.row_taker` adds rows to it with as few steps as possible, so it is a small object of its
-    own: its attributes are found in half the time of those of the buffer, which has dozens.
-
-    Attributes:
-        lock: Is held while a row is added.
-        chunk: The chunk.
-        values: The cells of its last rows, row after row; always the same list.
-        runs: Their runs (`records.convert.flat_values`); always the same lists.
-        count: How many rows the chunk has.
-        bytes: Their approximate size.
-        target_bytes: The size from which on the chunk is full.
-        takes_values: Whether a row needs nothing but to be added here: the chunk is begun, has no
-            frames and is not full, and the writer is open.
-    """
-
-    __slots__ = (
-        "bytes", "chunk", "count", "lock", "runs", "takes_values", "target_bytes", "values",
-    )  # fmt: skip
-
-    def __init__(self, sealer: WriteBuffer, run_count: int) -> None:
-        self.lock = threading.RLock()  # one that knows its owner; see `write.row_taker`
-        self.values: list[object] = []
-        self.runs: tuple[list[object], ...] = tuple([] for _ in range(run_count))
-        self.begin(Chunk(sealer), 0)
-
-    def begin(self, chunk: Chunk, target_bytes: int) -> None:
-        """Begin an empty chunk."""
-        self.chunk = chunk
-        self.clear()
-        self.count = 0
-        self.bytes = 0
-        self.target_bytes = target_bytes
-        self.takes_values = False
-
-    def clear(self) -> None:
-        """Forget the values of the rows."""
-        for each in (self.values, *self.runs):
-            each.clear()
 
 
 class WriteBuffer:
@@ -449,6 +401,8 @@ class WriteBuffer:
         """Wait until all that was taken is written or has failed. Runs on the engine's loop."""
         if self.open_rows.count or not self._sealing.is_free:
             await anyio.to_thread.run_sync(self.seal)
+        else:
+            await asyncio.sleep(0)  # a worker may have queued batches a moment ago
         pending = [each for each in self._incomplete if not each.is_completed]
         if pending:
             await all_completed(pending)

@@ -21,11 +21,12 @@ from fluss.records.convert.cast import to_wire_batch
 from fluss.rows.buffers.columns import BoolArray
 from fluss.write.caller_rows import rows_counted
 from fluss.write.change_frames import without_columns
+from fluss.write.open_rows import Cells, Runs
 from fluss.write.row_function import RowReader
 from fluss.write.row_taker import row_taker
 from fluss.write.sender import Sender
 from fluss.write.wire_rows import WireRows
-from fluss.write.write_buffer import Cells, Runs, WriteBuffer
+from fluss.write.write_buffer import WriteBuffer
 from fluss.write.write_encoding import KvTarget, LogTarget, Target
 from fluss.write.write_result import EmptyWriteResult, JoinedResult, WriteResultHandle
 from fluss.write.write_targets import check_deletes, whole_layout
