@@ -121,7 +121,7 @@ def test_the_command_ends_on_sigterm_and_says_what_it_did(session, lake_cluster,
         process.kill()
     assert process.returncode == 0, errors
     assert f"{table.name}: 10 changes in" in errors
-    assert "1 rounds, 10 changes copied" in errors
+    assert "1 round, 10 changes copied" in errors
 
 
 def test_status_names_lag_worker_and_error(session, lake_cluster, make, tmp_path, iceberg):

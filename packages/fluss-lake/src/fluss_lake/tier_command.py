@@ -142,7 +142,8 @@ def run(
         )
         with _stopped_by_signals(service):
             tally = service.run(once=once, now=now)
-    options.report(f"{tally.rounds} rounds, {tally.changes:,} changes copied")
+    rounds = "1 round" if tally.rounds == 1 else f"{tally.rounds:,} rounds"
+    options.report(f"{rounds}, {tally.changes:,} changes copied")
     if tally.errors and (once or now):
         raise typer.Exit(1)
 

@@ -37,7 +37,7 @@ class Tally:
     rounds: int = 0
     changes: int = 0
     errors: dict[TablePath, FlussError] = field(default_factory=dict)
-    _lock: threading.Lock = field(default_factory=threading.Lock)
+    _lock: threading.Lock = field(default_factory=threading.Lock, repr=False)
 
     def add(self, report: RoundReport) -> None:
         """Count a round."""
