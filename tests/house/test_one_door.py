@@ -32,6 +32,7 @@ ALLOWED = {
     "fluss.hints": "an adapter is a door, and names itself where errors leave it",
     "fluss.doors": "marks the functions at which errors leave an adapter",
     "fluss.install_hints": "how to install what is missing",
+    "fluss.net.cancellation": "the token by which a caller ends what an adapter waits for",
     "fluss.waiting": "a thread that waits must end on a signal, in adapters as well",
     "fluss.connection.config_sources": "settings from URLs, profiles and the environment",
     "fluss.admin.health": "what `fluss doctor` shows",

@@ -40,7 +40,8 @@ def tier(
             while a job in Flink copies the same table: that one may add its rows twice.
         on_round: Called after each round.
         **options: `write_mode`, `rows_max`, `skips_lost`, `file_bytes`, `memory_bytes`, `settings`
-            (of `RoundOptions`), `tables_max`, `threads`, `round_s_max` (of `WorkerOptions`).
+            (of `RoundOptions`), `tables_max`, `threads`, `round_s_max`, `carry` (of
+            `WorkerOptions`).
 
     Returns:
         What was done, with the last error of each table that could not be copied.

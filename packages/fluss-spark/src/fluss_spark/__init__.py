@@ -23,6 +23,7 @@ from fluss_spark.spark_session import (
     table,
     upsert_batches,
 )
+from fluss_spark.tiering import tier
 from fluss_spark.views import refresh
 
 __all__ = [
@@ -33,5 +34,6 @@ __all__ = [
     "register_views",
     "session",
     "table",
+    "tier",
     "upsert_batches",
 ]

@@ -1,35 +1,67 @@
-"""Carries out the tasks of a round in some threads of this process."""
+"""Carries out the tasks of a round: in threads of this process, or wherever a `Carrier` does."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
 from concurrent.futures import FIRST_EXCEPTION, Future, ThreadPoolExecutor, wait
+from typing import Protocol
 
 from fluss.errors import FlussError
 from fluss.net.cancellation import Cancellation
 from fluss_lake.tiering.range_task import WrittenRange
 from fluss_lake.tiering.round_driver import Round, abort_round
-from fluss_lake.tiering.write_range import write_range
+from fluss_lake.tiering.write_range import ends_after, write_range
 
 
-def carry_out_all(
+class Carrier(Protocol):
+    """Carries out the tasks of a round somewhere, such as in the executors of Spark."""
+
+    def __call__(
+        self, round_: Round, *, cancellation: Cancellation, read_s_max: float
+    ) -> list[WrittenRange]:
+        """Carry out all tasks of a round; if one fails, no file is left.
+
+        Args:
+            round_: The round.
+            cancellation: Ends the work from another thread.
+            read_s_max: How long a task reads; what is left belongs to another round.
+
+        Raises:
+            FlussError: The first error of a task.
+        """
+        ...
+
+
+class ThreadCarrier:
+    """Carries out tasks in threads of this process.
+
+    Args:
+        threads: How many tasks are carried out concurrently.
+    """
+
+    def __init__(self, threads: int) -> None:
+        self._threads = threads
+
+    def __call__(
+        self, round_: Round, *, cancellation: Cancellation, read_s_max: float
+    ) -> list[WrittenRange]:
+        """Carry out all tasks of a round; see `Carrier`."""
+        return _carry_out_all(
+            round_,
+            threads=self._threads,
+            cancellation=cancellation,
+            is_late=ends_after(read_s_max),
+        )
+
+
+def _carry_out_all(
     round_: Round,
     *,
     threads: int,
     cancellation: Cancellation,
-    is_late: Callable[[], bool] = lambda: False,
+    is_late: Callable[[], bool],
 ) -> list[WrittenRange]:
-    """Carry out the tasks of a round; if one fails, the others end, and no file is left.
-
-    Args:
-        round_: The round.
-        threads: How many tasks are carried out concurrently.
-        cancellation: Ends the work from another thread.
-        is_late: Whether tasks should end where they are.
-
-    Raises:
-        FlussError: The first error of a task.
-    """
+    """Carry out the tasks of a round; if one fails, the others end."""
     if not round_.tasks:
         return []
     one_failed = Cancellation()

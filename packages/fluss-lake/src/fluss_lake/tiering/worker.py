@@ -20,7 +20,7 @@ from fluss.connection.connection import ClientConnection, TableHandle
 from fluss.errors import FlussError
 from fluss.model.paths import TableBucket, TablePath
 from fluss.net.cancellation import Cancellation
-from fluss_lake.tiering.carrying import carry_out_all
+from fluss_lake.tiering.carrying import Carrier, ThreadCarrier
 from fluss_lake.tiering.cluster_calls import send_heartbeat
 from fluss_lake.tiering.plan_lease import Assigned, Leases, Outcome
 from fluss_lake.tiering.round_driver import (
@@ -49,6 +49,7 @@ class WorkerOptions:
         tables_max: How many tables it works at concurrently.
         threads: How many buckets of a table are written concurrently.
         round_s_max: How long a round reads; what is left is of the next one.
+        carry: Who carries out the tasks of rounds; threads of this process otherwise.
     """
 
     rounds: RoundOptions = field(default_factory=RoundOptions)
@@ -56,6 +57,7 @@ class WorkerOptions:
     tables_max: int = 1
     threads: int = 2
     round_s_max: float = ROUND_S_MAX
+    carry: Carrier | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -103,12 +105,9 @@ def one_round(
     began = time.monotonic()
     round_ = begin_round(table, options.rounds, now_ms=time.time_ns() // 1_000_000)
 
-    def is_late() -> bool:
-        return time.monotonic() - began >= options.round_s_max
-
-    written = carry_out_all(
-        round_, threads=options.threads, cancellation=cancellation, is_late=is_late
-    )
+    carry = options.carry or ThreadCarrier(options.threads)
+    left_s = options.round_s_max - (time.monotonic() - began)
+    written = carry(round_, cancellation=cancellation, read_s_max=max(0.0, left_s))
     try:
         cancellation.check()
         may_commit()

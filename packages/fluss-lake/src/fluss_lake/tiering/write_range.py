@@ -8,6 +8,8 @@ memory; what does not fit waits on disk (`fluss.state.changes`).
 
 from __future__ import annotations
 
+import math
+import time
 import uuid
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
@@ -80,6 +82,7 @@ def carry_out(
     settings: Mapping[str, str] | None = None,
     *,
     cancellation: Cancellation | None = None,
+    read_s_max: float = math.inf,
 ) -> WrittenRange:
     """Carry out a task in a process that has nothing but the settings to connect with.
 
@@ -89,17 +92,25 @@ def carry_out(
         settings: What is added to the lake's settings, such as keys of object storage; what they
             leave out is read from the environment and `.pyiceberg.yaml`, as everywhere.
         cancellation: Ends the work from another thread.
+        read_s_max: How long it reads; the rest of the range belongs to another round.
 
     Raises:
         FlussError: As of `write_range`.
     """
+    is_late = ends_after(read_s_max)
     connection = connection_for(completed(config_of(config)))
     asked = connection.recent_table(task.table_path, lambda info: info.table_id == task.table_id)
     table = connection.engine.run(asked, cancellation=cancellation)
     io = file_io(
         table.info, task.target.location, {**connection.lake_settings(), **(settings or {})}
     )
-    return write_range(task, table, io, cancellation=cancellation)
+    return write_range(task, table, io, cancellation=cancellation, is_late=is_late)
+
+
+def ends_after(seconds: float) -> Callable[[], bool]:
+    """Return a function that says whether so many seconds have passed since now."""
+    deadline = time.monotonic() + seconds
+    return lambda: time.monotonic() >= deadline
 
 
 def unwritable(task: RangeTask, error: OSError) -> FlussError:

@@ -1,0 +1,162 @@
+"""Runs a function over a list of inputs in Spark's executors, one task for each input.
+
+Inputs and results are bytes. A function that fails has its exception pickled and returned, so that
+the driver gets the error with its type, and the results of the other tasks as well: Spark would
+run the task again, keep only the error's text, and drop the results of all others. Spark repeats a
+task only where its executor was lost. Works with Spark Connect, too.
+"""
+
+from __future__ import annotations
+
+import pickle
+import uuid
+import warnings
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Final
+
+import pyarrow as pa
+
+from fluss.errors import FlussError
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+Work = Callable[[bytes], bytes]
+# One job has at most as many tasks; further inputs follow in the next job.
+TASKS_MAX: Final = 10_000
+_RESULT: Final = pa.schema([("input", pa.int64()), ("result", pa.binary()), ("error", pa.binary())])
+_DESCRIPTION: Final = "spark.job.description"
+_RESULT_DDL: Final = "input bigint, result binary, error binary"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Outcome:
+    """What became of one input: a result, or an error.
+
+    Attributes:
+        result: What the function returned; None where it failed.
+        error: The exception; None where it succeeded.
+    """
+
+    result: bytes | None = None
+    error: BaseException | None = None
+
+
+class SparkTasks:
+    """Runs functions in the executors of a session.
+
+    Args:
+        spark: The session.
+    """
+
+    def __init__(self, spark: SparkSession) -> None:
+        self._spark = spark
+        self._tag = f"fluss-{uuid.uuid4().hex}"
+
+    def run(self, work: Work, inputs: Sequence[bytes], *, description: str) -> list[Outcome]:
+        """Run a function for each input; return the outcomes in the order of the inputs.
+
+        Args:
+            work: The function; executors must be able to import its module.
+            inputs: What it is called with.
+            description: What Spark's UI shows for the job.
+
+        Raises:
+            Exception: Spark's own, where the job could not be run or was cancelled.
+        """
+        outcomes: list[Outcome] = []
+        for first in range(0, len(inputs), TASKS_MAX):
+            some = inputs[first : first + TASKS_MAX]
+            with self._described(description):
+                outcomes += self._run_job(work, some)
+        return outcomes
+
+    def cancel(self) -> None:
+        """Cancel the jobs of this object that are running. Any thread may call it."""
+        context = _context_of(self._spark)
+        with suppress(Exception):  # a session that has ended has no jobs
+            if context is None:
+                self._spark.interruptTag(self._tag)
+            else:
+                context.cancelJobsWithTag(self._tag)
+
+    def _run_job(self, work: Work, inputs: Sequence[bytes]) -> list[Outcome]:
+        places = self._spark.range(0, len(inputs), 1, len(inputs))
+        with warnings.catch_warnings():
+            # Spark warns of new versions of pandas, which no task of this kind uses.
+            warnings.filterwarnings("ignore", "PySpark does not yet fully support pandas")
+            frame = places.mapInArrow(_task(work, inputs), _RESULT_DDL)
+        done = frame.collect()
+        outcomes = {row["input"]: _outcome(row["result"], row["error"]) for row in done}
+        return [outcomes[place] for place in range(len(inputs))]
+
+    @contextmanager
+    def _described(self, description: str) -> Iterator[None]:
+        """Show a description in Spark's UI, and mark the jobs so that `cancel` finds them."""
+        context = _context_of(self._spark)
+        if context is None:
+            self._spark.addTag(self._tag)
+            try:
+                yield
+            finally:
+                self._spark.removeTag(self._tag)
+            return
+        # The tags of sessions do not reach jobs of Python in Spark 4.3; those of contexts do.
+        before = context.getLocalProperty(_DESCRIPTION)
+        context.addJobTag(self._tag)
+        context.setJobDescription(description)
+        try:
+            yield
+        finally:
+            context.removeJobTag(self._tag)
+            context.setLocalProperty(_DESCRIPTION, before)
+
+
+def _context_of(spark: SparkSession) -> Any:
+    """Return the session's context; None for Spark Connect, which has none."""
+    try:
+        return spark.sparkContext
+    except Exception:  # noqa: BLE001 - Spark Connect raises several errors
+        return None
+
+
+def _task(
+    work: Work, inputs: Sequence[bytes]
+) -> Callable[[Iterator[pa.RecordBatch]], Iterator[pa.RecordBatch]]:
+    """Return the function that Spark calls with the numbers of inputs."""
+    given = list(inputs)
+
+    def run(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        for batch in batches:
+            for place in batch.column(0).to_pylist():
+                yield _row(place, work, given[place])
+
+    return run
+
+
+def _row(place: int, work: Work, given: bytes) -> pa.RecordBatch:
+    result, error = None, None
+    try:
+        result = work(given)
+    except Exception as raised:  # noqa: BLE001 - the driver raises it again
+        error = _pickled(raised)
+    columns = [pa.array([place]), pa.array([result], pa.binary()), pa.array([error], pa.binary())]
+    return pa.RecordBatch.from_arrays(columns, schema=_RESULT)
+
+
+def _pickled(error: Exception) -> bytes:
+    """Return an exception as bytes; one that cannot be pickled keeps its text only."""
+    try:
+        data = pickle.dumps(error)
+        pickle.loads(data)  # noqa: S301 - our own
+    except Exception:  # noqa: BLE001 - exceptions of libraries fail in many ways
+        return pickle.dumps(FlussError(f"{type(error).__name__}: {error}"))
+    return data
+
+
+def _outcome(result: bytes | bytearray | None, error: bytes | bytearray | None) -> Outcome:
+    if error is not None:
+        return Outcome(error=pickle.loads(error))  # noqa: S301 - from our own tasks
+    return Outcome(result=None if result is None else bytes(result))
