@@ -168,7 +168,7 @@ class PathFinder:
             return path, UnsupportedOperationError(
                 f"The partition {path.partition_name!r} of {path.table_path} has expired, and its "
                 "rows cannot be written exactly once: all expired partitions share their buckets.",
-                hint="Write them by append() or upsert(), or leave them out.",
+                hint="Write these rows with a plain writer, which may repeat them, or leave them out.",
                 table=str(path.table_path),
                 partition=path.partition_name,
             )
