@@ -19,6 +19,7 @@ import pyarrow as pa
 
 from fluss.errors import MissingExtraError
 from fluss.install_hints import how_to_install
+from fluss.lake.formats_not_read import what_it_needs
 from fluss.model.predicates.predicate import Predicate
 from fluss.model.tables.table_info import TableInfo
 from fluss.rows.buffers.columns import Int64Array
@@ -209,6 +210,11 @@ def the_format(name: str) -> LakeFormat:
     if found is None:
         raise MissingExtraError(
             f"Tables of the lake format {name!r} cannot be read: no installed package offers it.",
-            hint=how_to_install(EXTRA) if name == "iceberg" else "Only Iceberg is read.",
+            hint=how_to_install(EXTRA) if name == "iceberg" else _without_package(name),
         )
     return found
+
+
+def _without_package(name: str) -> str:
+    needs = what_it_needs(name)
+    return f"{needs} With off for lake, a scan reads what Fluss itself holds.".lstrip()

@@ -16,7 +16,9 @@ import anyio
 from fluss.admin.admin import admin_of
 from fluss.connection.connection import TableHandle
 from fluss.errors import SnapshotNotFoundError, UnsupportedOperationError
-from fluss.lake.lake_format import LakeContents, LakePart, find_format, the_format
+from fluss.install_hints import how_to_install
+from fluss.lake.formats_not_read import what_it_needs
+from fluss.lake.lake_format import EXTRA, LakeContents, LakePart, find_format, the_format
 from fluss.model.options.scan_options import LakeUse, Mode
 from fluss.model.predicates.predicate import Predicate
 from fluss.model.tables.partitions import PartitionInfo, parse_partition_name
@@ -93,10 +95,7 @@ async def pin_lake(
         return PinnedLake(reason=reason)
     name = str(info.options.datalake_format)
     if use is None and find_format(name) is None:
-        return PinnedLake(
-            reason=f"lake: not read, because no installed package reads {name}; rows that the log no "
-            "longer has are missing"
-        )
+        return PinnedLake(reason=_not_offered(name))
     offered = the_format(name)
     try:
         snapshot = await admin_of(table.connection).get_latest_lake_snapshot(info.table_path)
@@ -159,6 +158,14 @@ def _dropped_partitions(
             )
         )
     return tuple(found)
+
+
+def _not_offered(name: str) -> str:
+    what = what_it_needs(name) or f"install fluss-lake ({how_to_install(EXTRA)})"
+    return (
+        f"lake: not read, because no installed package reads {name}; rows that the log no longer "
+        f"has are missing. {what}"
+    )
 
 
 def _why_not(table: TableInfo, use: LakeUse | None, mode: Mode) -> str | None:
