@@ -54,7 +54,7 @@ def known_id(session, table):
 
 
 @pytest.mark.parametrize("how", [{}, STATE], ids=["log", "state"])
-def test_a_round_that_was_not_told_to_the_cluster_is_told_by_the_next(
+def test_the_next_round_reports_a_snapshot_that_was_not_reported(
     session, make, iceberg, monkeypatch, how
 ):
     table = make(**how)
@@ -62,7 +62,7 @@ def test_a_round_that_was_not_told_to_the_cluster_is_told_by_the_next(
     one_round(table)
     put(table, range(10, 20))
     with monkeypatch.context() as patched:
-        patched.setattr(round_driver, "_tell", lambda *_, **__: None)  # killed just before it
+        patched.setattr(round_driver, "_report", lambda *_, **__: None)  # killed just before it
         lost = one_round(table).snapshot_id
     assert known_id(session, table) != lost
     assert ids_of(table, "union") == list(range(20))
@@ -79,7 +79,7 @@ def test_the_very_first_round_is_recovered_too(session, make, monkeypatch):
     table = make()
     put(table, range(5))
     with monkeypatch.context() as patched:
-        patched.setattr(round_driver, "_tell", lambda *_, **__: None)
+        patched.setattr(round_driver, "_report", lambda *_, **__: None)
         lost = one_round(table).snapshot_id
     assert one_round(table).snapshot_id is None
     assert known_id(session, table) == lost
@@ -92,16 +92,16 @@ def test_a_lost_answer_of_the_cluster_is_asked_for(session, make, monkeypatch, a
     put(table, range(5))
     one_round(table)
     put(table, range(5, 9))
-    tell, calls = round_driver.tell_snapshot, []
+    send, calls = round_driver.report_snapshot, []
 
     async def lost(*given, **more):
         calls.append(more["keep_from"])
         if arrives or len(calls) > 1:
-            await tell(*given, **more)
+            await send(*given, **more)
         if len(calls) == 1:
             raise FlussError("No answer came.")
 
-    monkeypatch.setattr(round_driver, "tell_snapshot", lost)
+    monkeypatch.setattr(round_driver, "report_snapshot", lost)
     done = one_round(table)
     assert len(calls) == (1 if arrives else 2)
     assert known_id(session, table) == done.snapshot_id
@@ -127,22 +127,22 @@ def test_of_two_rounds_of_the_same_rows_one_is_committed(session, make, how):
     assert len(data_files(first.lake)) == len(files) - sum(len(each.files) for each in of_second)
 
 
-def test_a_worker_that_wakes_up_late_tells_nothing(session, make, monkeypatch):
+def test_a_worker_that_wakes_up_late_reports_nothing(session, make, monkeypatch):
     table = make()
     put(table, range(5))
     late = begun(table)
     results = written(late)
-    tell = round_driver._tell
+    report = round_driver._report
     with monkeypatch.context() as patched:
 
         def asleep(*given, **more):
-            # Another worker finds its snapshot, and goes on, before it tells the cluster.
-            patched.setattr(round_driver, "_tell", tell)
+            # Another worker finds its snapshot, and continues, before it reports its own.
+            patched.setattr(round_driver, "_report", report)
             put(table, range(5, 8))
             one_round(table)
-            tell(*given, **more)
+            report(*given, **more)
 
-        patched.setattr(round_driver, "_tell", asleep)
+        patched.setattr(round_driver, "_report", asleep)
         with pytest.raises(LakeMismatchError, match="Another program"):
             commit_round(late, results)
     assert ids_of(table, "only") == list(range(8))
@@ -199,13 +199,13 @@ def test_a_table_that_was_made_again_is_left_alone(session, make):
     round_.lake.catalog.drop_table(round_.lake.name())
     session.create_table(name, {"id": "BIGINT", "n": "BIGINT"}, buckets=1, properties=LAKE)
     before = data_files(round_.lake)
-    with pytest.raises(TableNotFoundError, match="made again"):
+    with pytest.raises(TableNotFoundError, match="created again"):
         commit_round(round_, results)
     assert len(data_files(round_.lake)) == len(before) - 1
     again = begun(session.table(name))
     assert again.tasks == ()
     again_table = session.table(name).__fluss_table__()
-    with pytest.raises(TableNotFoundError, match="since the round began"):
+    with pytest.raises(TableNotFoundError, match="since the round started"):
         write_range(task, again_table, round_.lake.io)
 
 
@@ -232,7 +232,7 @@ def test_files_that_cannot_be_written_are_an_error_with_a_hint(make, monkeypatch
     monkeypatch.setattr("fluss_lake.iceberg_writes.ParquetFile.finish", lambda *_, **__: full())
     with pytest.raises(FlussError, match="No space left") as raised:
         written(round_)
-    assert "disk full" in raised.value.hint
+    assert "disk may be full" in raised.value.hint
     assert raised.value.bucket == 0
     assert data_files(round_.lake) == []
 

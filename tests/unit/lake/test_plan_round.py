@@ -67,7 +67,7 @@ def test_a_log_that_is_copied_for_the_first_time_begins_where_it_does():
     assert planned((20, 30), None) == PlannedRange(bucket=B0, start=20, stop=30)
 
 
-def test_lost_rows_of_a_log_are_refused_or_passed_over():
+def test_lost_rows_of_a_log_are_refused_or_skipped():
     with pytest.raises(OffsetOutOfRangeError, match="10 rows between them are gone") as raised:
         planned((20, 30), 10)
     assert "--on-lost skip" in raised.value.hint
@@ -138,7 +138,7 @@ def test_a_snapshot_says_which_offsets_it_has():
     assert offsets_path_of(TABLE, made) == "s3://f/x"
     of_flink = {"commit-user": "__fluss_lake_tiering", "fluss-offsets": "f"}
     assert ends_of(ID, LakeCommit(snapshot_id=1, sequence=1, properties=of_flink)) is None
-    with pytest.raises(LakeMismatchError, match="does not say which offsets"):
+    with pytest.raises(LakeMismatchError, match="does not name its offsets"):
         offsets_path_of(TABLE, LakeCommit(snapshot_id=1, sequence=1))
 
 
@@ -162,7 +162,7 @@ def test_the_snapshot_before_stays_readable():
     assert kept_from(None) == KEEP_ALL
 
 
-def test_the_cluster_is_told_once_and_not_against_another():
+def test_a_snapshot_is_reported_once_and_not_over_another():
     assert is_known(TABLE, known(4), known(5), 995)
     assert not is_known(TABLE, known(4), known(4), 995)
     assert not is_known(TABLE, None, None, 995)

@@ -1,6 +1,6 @@
-"""Copies tables into their lakes: rounds of reading the log, writing files, and committing both.
+"""Copies tables into their lakes: a round reads the log, writes files, and commits a snapshot.
 
-`plan_round` decides what a round does, and `plan_lease` whose table it is; both without waiting.
-`range_task` is the unit of work: the files of one range of one bucket, in whatever process.
-`round_driver` drives the rounds of a table: it alone commits.
+`plan_round` decides what a round does, and `plan_lease` which worker holds a table; neither waits.
+`range_task` is the unit of work: the files of one offset range of one bucket. Any process can run
+it. `round_driver` drives the rounds of a table; no other file commits.
 """

@@ -1,4 +1,4 @@
-"""Carries out the tasks of a round: in threads of this process, or wherever a `Carrier` does."""
+"""Runs the tasks of a round: in threads of this process, or where a `Carrier` runs them."""
 
 from __future__ import annotations
 
@@ -61,7 +61,7 @@ def _carry_out_all(
     cancellation: Cancellation,
     is_late: Callable[[], bool],
 ) -> list[WrittenRange]:
-    """Carry out the tasks of a round; if one fails, the others end."""
+    """Run the tasks of a round in threads. If one fails, cancel the others."""
     if not round_.tasks:
         return []
     one_failed = Cancellation()
@@ -80,7 +80,7 @@ def _carry_out_all(
         ]
         try:
             wait(futures, return_when=FIRST_EXCEPTION)
-            if any(each.done() and each.exception() is not None for each in futures):
+            if any(future.done() and future.exception() is not None for future in futures):
                 one_failed.cancel()
                 wait(futures)
         except BaseException:
@@ -94,13 +94,13 @@ def _carry_out_all(
 def _results(
     round_: Round, futures: list[Future[WrittenRange]], cancellation: Cancellation
 ) -> list[WrittenRange]:
-    errors = [error for each in futures if (error := each.exception()) is not None]
+    errors = [error for future in futures if (error := future.exception()) is not None]
     if not errors:
-        return [each.result() for each in futures]
-    abort_round(round_, [each.result() for each in futures if each.exception() is None])
+        return [future.result() for future in futures]
+    abort_round(round_, [future.result() for future in futures if future.exception() is None])
     cancellation.check()
-    # An error that follows from the first one's says less than that one.
-    first = next((each for each in errors if not _is_follow_up(each)), errors[0])
+    # The other tasks fail because they were cancelled; the first error names the cause.
+    first = next((error for error in errors if not _is_follow_up(error)), errors[0])
     raise first
 
 

@@ -1,4 +1,4 @@
-"""What the cluster is asked and told by tiering; each function is one request."""
+"""The requests that tiering sends to the cluster; each function sends one."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from fluss_lake.tiering.plan_round import BucketEnd, Known
 
 
 async def known_snapshot(connection: ClientConnection, path: TablePath) -> Known | None:
-    """What the cluster knows of the lake of a table; None for nothing."""
+    """The snapshot of a table's lake that the cluster knows; None if it knows none."""
     try:
         found = await admin_of(connection).get_latest_lake_snapshot(path)
     except SnapshotNotFoundError:
@@ -30,9 +30,10 @@ async def prepare_offsets(
     table_id: int,
     ends: Mapping[TableBucket, BucketEnd],
 ) -> str:
-    """Have the server write a file of offsets; return its path.
+    """Ask the server to write a file of offsets; return its path.
 
-    It adds those of the snapshot that it knows. The file has no effect before `tell_snapshot`.
+    The server adds the offsets of the snapshot that it knows. The file has no effect before
+    `report_snapshot`.
     """
     request = messages.PrepareLakeTableSnapshotRequest()
     table = request.bucket_offsets.add(table_id=table_id, table_path=write_table_path(path))
@@ -45,15 +46,15 @@ async def prepare_offsets(
     answer = await connection.cluster.ask_coordinator(
         request, messages.PrepareLakeTableSnapshotResponse
     )
-    for each in answer.prepare_lake_table_resp:
-        if each.error_code:
-            raise error_from_code(each.error_code, each.error_message, table=str(path))
-        if each.lake_table_offsets_path:
-            return str(each.lake_table_offsets_path)
+    for prepared in answer.prepare_lake_table_resp:
+        if prepared.error_code:
+            raise error_from_code(prepared.error_code, prepared.error_message, table=str(path))
+        if prepared.lake_table_offsets_path:
+            return str(prepared.lake_table_offsets_path)
     raise unusable_answer("PREPARE_LAKE_TABLE_SNAPSHOT", f"it names no file of offsets of {path}")
 
 
-async def tell_snapshot(
+async def report_snapshot(
     connection: ClientConnection,
     table_id: int,
     snapshot_id: int,
@@ -62,21 +63,23 @@ async def tell_snapshot(
     *,
     keep_from: int,
 ) -> None:
-    """Tell the cluster of a snapshot, once; where no answer comes, it may know it or not.
+    """Report a snapshot to the cluster, without a retry.
+
+    If no answer arrives, the cluster may know the snapshot or not.
 
     Args:
         connection: The connection.
         table_id: The table.
         snapshot_id: The snapshot.
         offsets_path: The file of its offsets.
-        ends: The same offsets, by which tablet servers know what they may delete.
-        keep_from: The oldest snapshot whose offsets are kept; -1 for all.
+        ends: The same offsets; tablet servers decide by them which segments they may delete.
+        keep_from: The oldest snapshot whose offsets the server keeps; -1 for all.
     """
     request = messages.CommitLakeTableSnapshotRequest()
     if ends:
-        told = request.tables_req.add(table_id=table_id, snapshot_id=snapshot_id)
+        reported = request.tables_req.add(table_id=table_id, snapshot_id=snapshot_id)
         for bucket, end in ends.items():
-            told.buckets_req.add(
+            reported.buckets_req.add(
                 partition_id=bucket.partition_id,
                 bucket_id=bucket.bucket_id,
                 log_end_offset=end.end,
@@ -91,9 +94,9 @@ async def tell_snapshot(
     answer = await connection.cluster.ask_coordinator(
         request, messages.CommitLakeTableSnapshotResponse, repeatable=False
     )
-    for each in answer.table_resp:
-        if each.error_code:
-            raise error_from_code(each.error_code, each.error_message, table_id=table_id)
+    for table in answer.table_resp:
+        if table.error_code:
+            raise error_from_code(table.error_code, table.error_message, table_id=table_id)
 
 
 # --- heartbeats -------------------------------------------------------------------------------
@@ -104,9 +107,9 @@ class Answered:
     """The answer to a heartbeat.
 
     Attributes:
-        coordinator_epoch: The coordinator's.
-        assigned: A table for this worker.
-        errors: What it refuses, by table.
+        coordinator_epoch: The epoch of the coordinator.
+        assigned: The table that the coordinator assigns to this worker; None if it assigns none.
+        errors: The tables whose report the coordinator refuses, each with its error.
     """
 
     coordinator_epoch: int
@@ -115,18 +118,18 @@ class Answered:
 
 
 async def send_heartbeat(connection: ClientConnection, beat: Beat) -> Answered:
-    """Tell the coordinator what this worker does, and ask for a table."""
+    """Report this worker's tables to the coordinator, and ask for another table."""
     request = messages.LakeTieringHeartbeatRequest(request_table=beat.wants_table)
     for listed, tables in (
         (request.tiering_tables, beat.tiering),
         (request.finished_tables, beat.finished),
         (request.failed_tables, beat.failed),
     ):
-        for each in tables:
+        for table in tables:
             listed.add(
-                table_id=each.table_id,
-                coordinator_epoch=each.coordinator_epoch,
-                tiering_epoch=each.tiering_epoch,
+                table_id=table.table_id,
+                coordinator_epoch=table.coordinator_epoch,
+                tiering_epoch=table.tiering_epoch,
             )
     request.force_finished_tables.extend(beat.again)
     answer = await connection.cluster.ask_coordinator(

@@ -1,4 +1,4 @@
-"""Writes batches of rows into the files of one bucket, each of about the requested size."""
+"""Writes batches of rows into Parquet files of one bucket, each of about the requested size."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from fluss_lake.file_plan import OFFSET
 from fluss_lake.iceberg_writes import ParquetFile, arrow_schema, remove_files
 from fluss_lake.tiering.lake_target import LakeTarget, properties_of
 
-# Rows are collected until they make a row group worth its statistics.
+# Rows are collected until a row group is so large: a smaller one is not worth its statistics.
 GROUP_BYTES: Final = 32 * 1024 * 1024
 GROUP_ROWS: Final = 1_048_576
 
@@ -26,12 +26,12 @@ class FileWriter:
     """Writes rows, or deletes, of one bucket.
 
     Args:
-        io: Where files are written.
+        io: The file system of the lake.
         target: The table.
-        record: The values of the partition.
-        name: The beginning of the files' names.
-        file_bytes: When a file is large enough.
-        equality_ids: The ids of the columns by which it deletes; none where it has rows.
+        record: The partition values of the files.
+        name: The prefix of the files' names.
+        file_bytes: A file of this size is closed, and the next one is opened.
+        equality_ids: The ids of the key columns of a delete file; empty for a file of rows.
     """
 
     io: FileIO
@@ -54,7 +54,7 @@ class FileWriter:
         return self.target.key_schema if self.equality_ids else self.target.schema
 
     def write(self, batch: pa.RecordBatch) -> None:
-        """Write rows; their columns have the names of the lake's, in any order."""
+        """Write rows. Their columns have the names of the lake's columns, in any order."""
         for piece in _cut(batch):
             self._waiting.append(piece)
             self._waiting_rows += piece.num_rows
@@ -63,7 +63,7 @@ class FileWriter:
                 self._write_group()
 
     def finish(self) -> list[DataFile]:
-        """End the last file; the files."""
+        """Close the last file, and return all files."""
         self._write_group()
         self._end_file()
         return self.files
@@ -106,11 +106,11 @@ class FileWriter:
 def lake_rows(rows: pa.Table, requested: pa.Schema, schema: Schema) -> pa.Table:
     """Rows with the types that they have in the lake.
 
-    Times finer than a microsecond are cut off there, as Fluss's own job does.
+    Times are truncated to microseconds, as Fluss's own job does.
     """
     columns = []
-    for place, each in zip(schema.fields, requested, strict=True):
-        columns.append(lake_column(rows.column(place.name), each.type))
+    for field_, arrow_field in zip(schema.fields, requested, strict=True):
+        columns.append(lake_column(rows.column(field_.name), arrow_field.type))
     return pa.Table.from_arrays(columns, schema=requested)
 
 
@@ -130,7 +130,7 @@ def _loses_digits(kind: pa.DataType) -> bool:
 
 
 def _cut(batch: pa.RecordBatch) -> Iterator[pa.RecordBatch]:
-    """Pieces that are no larger than a row group."""
+    """Cut a batch into pieces that are no larger than a row group."""
     if batch.num_rows == 0:
         return
     pieces = max(1, -(-batch.nbytes // GROUP_BYTES), -(-batch.num_rows // GROUP_ROWS))

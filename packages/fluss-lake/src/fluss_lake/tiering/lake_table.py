@@ -1,4 +1,4 @@
-"""The table of a lake, as rounds see it: its newest snapshots, its files, and access to them."""
+"""The lake's table as rounds see it: its snapshots, its files, and access to the files."""
 
 from __future__ import annotations
 
@@ -17,14 +17,14 @@ from fluss_lake.tiering.plan_round import LakeCommit
 
 
 def newest_id(table: Table) -> int | None:
-    """The newest snapshot of a table; None where it has none."""
+    """The id of a table's newest snapshot; None if it has none."""
     found = table.current_snapshot()
     return None if found is None else found.snapshot_id
 
 
 def commits_of(table: Table) -> list[LakeCommit]:
-    """The snapshots of the table's branch, the newest first, as far as they are kept."""
-    return [_commit(each) for each in _ancestors(table)]
+    """The snapshots of the table's branch that the lake still has, the newest first."""
+    return [_commit(snapshot) for snapshot in _ancestors(table)]
 
 
 def _ancestors(table: Table) -> Iterator[Snapshot]:
@@ -46,14 +46,14 @@ def present_parts(table: Table, info: TableInfo) -> dict[Place, LakePart]:
     if newest is None:
         return {}
     parts = IcebergContents(info, newest, entries_of(table, newest)).parts(None)
-    return {(each.partition_name, each.bucket_id): each for each in parts}
+    return {(part.partition_name, part.bucket_id): part for part in parts}
 
 
 def file_io(info: TableInfo, location: str, settings: Mapping[str, str]) -> FileIO:
-    """Access to the files of a table, in a process that does not commit.
+    """Open the files of a table, in a process that does not commit.
 
-    Catalogs in a database are not asked: executors may not reach them. A REST catalog is, because
-    it may be the one that gives access to the files.
+    A catalog in a database is not asked: an executor may be unable to reach it. A REST catalog is
+    asked, because it may issue the credentials for the files.
     """
     properties = user_properties(info, settings)
     if properties.get("type") == "rest":

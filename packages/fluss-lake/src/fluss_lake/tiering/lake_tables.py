@@ -19,9 +19,9 @@ class CopiedTable:
     """How far a table has been copied.
 
     Attributes:
-        known: What the cluster knows of its lake; None for nothing.
-        lag: How many offsets its log has that the lake has not; None where that is not known.
-        error: Why it is not known.
+        known: The snapshot of its lake that the cluster knows; None if it knows none.
+        lag: How many offsets of its log the lake does not have; None if that is unknown.
+        error: Why it is unknown.
     """
 
     known: Known | None
@@ -49,18 +49,18 @@ async def places_of(table: TableHandle) -> Places:
     info = table.info
     if not info.is_partitioned():
         path = PhysicalTablePath(info.table_path)
-        return {TableBucket(info.table_id, each): path for each in range(info.num_buckets)}
+        return {TableBucket(info.table_id, bucket): path for bucket in range(info.num_buckets)}
     places: dict[TableBucket, PhysicalTablePath] = {}
-    for each in await admin_of(table.connection).list_partition_infos(info.table_path):
-        path = PhysicalTablePath(info.table_path, each.partition_name)
-        for bucket in range(info.bucket_count_of(each)):
-            made = TableBucket.with_partition(info.table_id, each.partition_id, bucket)
-            places[made] = path
+    for partition in await admin_of(table.connection).list_partition_infos(info.table_path):
+        path = PhysicalTablePath(info.table_path, partition.partition_name)
+        for bucket_id in range(info.bucket_count_of(partition)):
+            bucket = TableBucket.with_partition(info.table_id, partition.partition_id, bucket_id)
+            places[bucket] = path
     return places
 
 
 async def how_far(table: TableHandle) -> CopiedTable:
-    """How far a table has been copied; an error is part of the answer."""
+    """How far a table has been copied. An error is part of the result, and is not raised."""
     connection = table.connection
     try:
         known = await known_snapshot(connection, table.info.table_path)

@@ -1,6 +1,6 @@
-"""Where the files of a lake's table are written, and how: what a process that writes must know.
+"""Where the files of a lake's table are written, and how: what a writing process must know.
 
-It is small and picklable, and has no secret: who writes brings the access to the files.
+A target is small and picklable, and holds no secret: the writing process opens the files itself.
 """
 
 from __future__ import annotations
@@ -28,13 +28,13 @@ _FORMAT: Final = "write.format.default"
 
 @dataclass(frozen=True)
 class LakeTarget:
-    """A table of a lake, as those who write its files see it.
+    """A table of a lake, as the writers of its files see it.
 
     Attributes:
-        location: Where the table is.
-        properties: Its properties, by which files are written.
-        schema_json: Its columns, as Iceberg describes them.
-        spec_json: Its partitions, likewise.
+        location: The table's location.
+        properties: The table's properties; some of them configure how files are written.
+        schema_json: Its columns, in Iceberg's JSON.
+        spec_json: Its partition spec, in Iceberg's JSON.
     """
 
     location: str
@@ -44,11 +44,11 @@ class LakeTarget:
 
     @staticmethod
     def of(table: Table, info: TableInfo) -> LakeTarget:
-        """Describe a table, after a look at whether it is the one that Fluss made.
+        """Check that a table is the one that Fluss made, and describe it.
 
         Raises:
-            LakeMismatchError: It has other columns or partitions.
-            UnsupportedOperationError: It has a format that is not written here.
+            LakeMismatchError: The table has other columns or partitions.
+            UnsupportedOperationError: The table has a format that this package does not write.
         """
         _check_format(table, info)
         _check_columns(table.schema(), info)
@@ -81,7 +81,7 @@ class LakeTarget:
 
 
 def file_partition(partition_name: str | None, bucket_id: int) -> tuple[Any, ...]:
-    """The values of the partition that the files of a bucket are in."""
+    """The partition values of a bucket's files: the Fluss partition's values, then the bucket."""
     names = [] if partition_name is None else partition_name.split("$")
     return (*names, bucket_id)
 
@@ -105,25 +105,25 @@ def _check_format(table: Table, info: TableInfo) -> None:
 
 
 def _check_columns(schema: Schema, info: TableInfo) -> None:
-    found = tuple(each.name for each in schema.fields)
+    found = tuple(column.name for column in schema.fields)
     expected = (*info.schema.column_names, *SYSTEM)
     if found != expected:
         raise _mismatch(info, "columns", ", ".join(found), ", ".join(expected))
-    keys = {schema.find_field(each).name for each in schema.identifier_field_ids}
+    keys = {schema.find_field(field_id).name for field_id in schema.identifier_field_ids}
     if keys != set(info.primary_keys):
         raise _mismatch(info, "identifier fields", sorted(keys), sorted(info.primary_keys))
 
 
 def _check_spec(table: Table, info: TableInfo) -> None:
     schema, spec = table.schema(), table.spec()
-    found = [(schema.find_field(each.source_id).name, each.transform) for each in spec.fields]
+    found = [(schema.find_field(part.source_id).name, part.transform) for part in spec.fields]
     if [name for name, _ in found[:-1]] != list(info.partition_keys) or not all(
-        isinstance(each, IdentityTransform) for _, each in found[:-1]
+        isinstance(transform, IdentityTransform) for _, transform in found[:-1]
     ):
         raise _mismatch(info, "partitions", spec, f"the columns {', '.join(info.partition_keys)}")
-    for each in info.partition_keys:
-        if not isinstance(schema.find_field(each).field_type, StringType):
-            raise _mismatch(info, "a partition column that is not a text", each, "texts")
+    for key in info.partition_keys:
+        if not isinstance(schema.find_field(key).field_type, StringType):
+            raise _mismatch(info, "a partition column that is not a string", key, "strings")
     name, transform = found[-1] if found else ("", None)
     is_key = (
         isinstance(transform, BucketTransform)
@@ -139,8 +139,8 @@ def _mismatch(info: TableInfo, what: str, found: Any, expected: Any) -> LakeMism
     return LakeMismatchError(
         f"The lake's table of {info.table_path} is not the one that Fluss makes: it has as {what} "
         f"{found}, and not {expected}.",
-        hint="Was it made or altered by another program? Drop it there, or give the table of Fluss "
-        "another name.",
+        hint="Another program may have created or altered it. Drop it in the lake, or give the "
+        "Fluss table another name.",
         table=str(info.table_path),
     )
 

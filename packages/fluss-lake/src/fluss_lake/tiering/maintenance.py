@@ -1,7 +1,7 @@
-"""Maintenance of a lake: snapshots expire, small files become large ones, deletes are applied.
+"""Maintenance of a lake: expires snapshots, and compacts small files and files with deletes.
 
-Neither changes a row, and neither is a round: the cluster learns of nothing, and readers see
-the new files with the next round. Both are committed upon the newest snapshot or not at all.
+Neither changes a row, and neither is a round: nothing is reported to the cluster, and readers see
+the new files after the next round. Both commit on top of the newest snapshot, or not at all.
 """
 
 from __future__ import annotations
@@ -35,12 +35,12 @@ ATTEMPTS_MAX = 3
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Expired:
-    """What has expired.
+    """The result of expiring snapshots.
 
     Attributes:
-        snapshots: How many snapshots.
+        snapshots: How many snapshots have expired.
         files: How many files were removed.
-        left: How many could not be removed.
+        left: How many files could not be removed.
     """
 
     snapshots: int
@@ -50,13 +50,13 @@ class Expired:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Compacted:
-    """What was written again.
+    """The result of a compaction.
 
     Attributes:
-        before: How many files there were instead, those of deletes included.
-        after: How many were written.
-        rows: How many rows they have.
-        snapshot_id: The snapshot; None where nothing was worth it.
+        before: How many files were replaced, delete files included.
+        after: How many files replace them.
+        rows: How many rows the new files have.
+        snapshot_id: The snapshot of the compaction; None if there was nothing to compact.
     """
 
     before: int = 0
@@ -68,17 +68,17 @@ class Compacted:
 def expire(
     table: TableHandle, options: RoundOptions, *, before_ms: int, keep_last: int = 1
 ) -> Expired:
-    """Remove snapshots that no reader needs, and the files that only they have.
+    """Remove snapshots that no reader needs, and the files that only these snapshots have.
 
     Args:
         table: The table, as it is now.
         options: How the lake is reached.
-        before_ms: Snapshots since then are kept.
-        keep_last: How many are kept at least.
+        before_ms: Snapshots made at this time or later are kept.
+        keep_last: How many snapshots are kept at least.
 
     Raises:
         LakeConflictError: Another program has committed meanwhile.
-        FlussError: The lake cannot be reached, or is not as the cluster knows it.
+        FlussError: The lake cannot be reached, or lacks the snapshot that the cluster knows.
     """
     check_has_lake(table)
     lake = open_table(table.info, lake_settings(table, options))
@@ -88,10 +88,10 @@ def expire(
         str(path),
         None if known is None else known.snapshot_id,
         commits_of(lake),
-        {each.snapshot_id: each.timestamp_ms for each in lake.metadata.snapshots},
+        {snapshot.snapshot_id: snapshot.timestamp_ms for snapshot in lake.metadata.snapshots},
         before_ms=before_ms,
         keep_last=keep_last,
-        named={each.snapshot_id for each in lake.metadata.refs.values()},
+        named={ref.snapshot_id for ref in lake.metadata.refs.values()},
     )
     files, left = expire_snapshots(lake, found)
     return Expired(snapshots=len(found), files=files, left=left)
@@ -100,15 +100,15 @@ def expire(
 def compact(
     table: TableHandle, options: RoundOptions, *, cancellation: Cancellation | None = None
 ) -> Compacted:
-    """Write small files again as large ones, and rows without those that are deleted.
+    """Rewrite small files as large ones, and files with deletes without the deleted rows.
 
     Args:
         table: The table, as it is now.
         options: How the lake is reached, and how large files become.
-        cancellation: Ends the work from another thread.
+        cancellation: Cancels the compaction from another thread.
 
     Raises:
-        LakeConflictError: Another program has committed meanwhile, each time it was tried.
+        LakeConflictError: Another program has committed meanwhile, at every attempt.
         FlussError: The lake cannot be reached.
     """
     check_has_lake(table)
@@ -143,44 +143,48 @@ class _Compaction:
         added: list[DataFile] = []
         removed: set[str] = set()
         try:
-            parts = {(each.partition_name, each.bucket_id): each for each in contents.parts(None)}
+            parts = {(part.partition_name, part.bucket_id): part for part in contents.parts(None)}
             for place, part in parts.items():
                 written, replaced = self._bucket(part)
                 added += written
                 removed |= replaced
-                removed |= _without_use(contents, place, part, removed)
+                removed |= _unused_deletes(contents, place, part, removed)
             for place in contents.deletes.keys() - parts.keys():
-                removed |= {each.path for each in contents.deletes[place]}
+                removed |= {file.path for file in contents.deletes[place]}
             if not removed:
                 return Compacted()
             change = Change(added=added, removed=frozenset(removed), is_rewrite=True)
             snapshot_id = commit_change(self._lake, base_id, change)
         except BaseException:
-            for each in self._writers:
-                each.abandon()
-            remove_files(self._lake.io, [each.file_path for each in added])
+            for writer in self._writers:
+                writer.abandon()
+            remove_files(self._lake.io, [file.file_path for file in added])
             raise
         return Compacted(
             before=len(removed),
             after=len(added),
-            rows=sum(each.record_count for each in added),
+            rows=sum(file.record_count for file in added),
             snapshot_id=snapshot_id,
         )
 
     def _bucket(self, part: LakePart) -> tuple[list[DataFile], frozenset[str]]:
-        """Write the files of a bucket again that are worth it: the new ones, and the old paths."""
+        """Rewrite the files of a bucket that are small or have deletes.
+
+        Returns:
+            The new files, and the paths of the files that they replace.
+        """
         is_log = not self._info.has_primary_key()
-        sizes = [(each.size_bytes, bool(each.deletes)) for each in part.files]
+        sizes = [(file.size_bytes, bool(file.deletes)) for file in part.files]
         runs = runs_to_rewrite(sizes, file_bytes=self._options.file_bytes, is_ordered=is_log)
         added: list[DataFile] = []
         again: list[int] = []
         for number, run in enumerate(runs):
-            some = replace(part, files=tuple(part.files[each] for each in run))
+            some = replace(part, files=tuple(part.files[index] for index in run))
             added += self._written(some, number, is_log=is_log)
             again += run
         if not again:
             return [], frozenset()
-        whole = replace(part, files=tuple(part.files[each] for each in again))
+        whole = replace(part, files=tuple(part.files[index] for index in again))
         return added, paths_of(whole, part)
 
     def _written(self, part: LakePart, number: int, *, is_log: bool) -> list[DataFile]:
@@ -202,13 +206,13 @@ class _Compaction:
         return files.rows_in_order(part) if is_log else files.rows(part)
 
 
-def _without_use(
+def _unused_deletes(
     contents: IcebergContents, place: Place, part: LakePart, removed: set[str]
 ) -> set[str]:
-    """The files of deletes of a bucket that apply to no file that stays."""
-    kept = [each.sequence for each in part.files if each.path not in removed]
+    """The delete files of a bucket that apply to no remaining file."""
+    kept = [file.sequence for file in part.files if file.path not in removed]
     return {
-        each.path
-        for each in contents.deletes.get(place, ())
-        if not any(each.may_delete_from(sequence) for sequence in kept)
+        file.path
+        for file in contents.deletes.get(place, ())
+        if not any(file.may_delete_from(sequence) for sequence in kept)
     }

@@ -1,9 +1,10 @@
-"""Decides whose tables are whose: heartbeats, epochs, and when nothing may be committed any more.
+"""Decides which tables a worker holds: heartbeats, epochs, and when a lease has ended.
 
-The coordinator gives a table to a worker with an epoch, and to another one with the next epoch if
-it hears nothing of it for two minutes. So a worker says every 20 seconds what it works at. Time is
-an argument everywhere, of a clock that never goes back; a lease is counted from when the heartbeat
-was sent that the coordinator answered, and ends here before it ends there.
+The coordinator assigns a table to a worker together with an epoch. If it receives no heartbeat for
+the table in two minutes, it assigns the table to another worker with the next epoch. So a worker
+sends a heartbeat with its tables every 20 seconds. Time is an argument of every function, from a
+monotonic clock. A lease starts when the worker sends a heartbeat that the coordinator answers; the
+worker ends it earlier than the coordinator does.
 """
 
 from __future__ import annotations
@@ -18,32 +19,32 @@ from fluss.model.paths import TablePath
 from fluss_lake.lake_errors import TieringFencedError
 
 LEASE_S: Final = 120.0
-# What a commit may take after the last look at the lease.
+# A commit may take this long after the last check of the lease.
 MARGIN_S: Final = 30.0
 BEAT_S: Final = 20.0
-# How long a worker that got no table waits before it asks again.
+# A worker that is assigned no table waits this long before it asks again.
 IDLE_S: Final = 5.0
 
 
 class Outcome(StrEnum):
-    """How the work at a table has ended."""
+    """How the work on a table has ended."""
 
     DONE = "done"
-    # It has more to copy, and is handed out again immediately.
+    # There is more to copy; the coordinator queues the table again immediately.
     MORE = "more"
-    # It is given back to the queue.
+    # The table returns to the coordinator's queue.
     FAILED = "failed"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Assigned:
-    """A table that the coordinator has given to this worker.
+    """A table that the coordinator has assigned to this worker.
 
     Attributes:
-        table_id: The table.
-        path: Its name.
-        tiering_epoch: Grows each time the table is given to a worker.
-        coordinator_epoch: Grows with each coordinator.
+        table_id: The table's id.
+        path: The table's name.
+        tiering_epoch: Increases each time the table is assigned to a worker.
+        coordinator_epoch: Increases with each coordinator.
     """
 
     table_id: int
@@ -54,15 +55,15 @@ class Assigned:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Beat:
-    """What a heartbeat says.
+    """The contents of a heartbeat.
 
     Attributes:
-        tiering: The tables that are worked at.
-        finished: Those that are done.
-        failed: Those that are given back.
-        again: The ids of those that are done and have more to copy.
-        wants_table: Whether another table is asked for.
-        at_s: When it was made.
+        tiering: The tables that the worker is copying.
+        finished: The tables that are done.
+        failed: The tables that the worker returns.
+        again: The ids of the finished tables that have more to copy.
+        wants_table: Whether the worker asks for another table.
+        at_s: When the heartbeat was made.
     """
 
     tiering: tuple[Assigned, ...]
@@ -82,10 +83,10 @@ class _Held:
 
 @dataclass(slots=True)
 class Leases:
-    """The tables that one worker has.
+    """The tables that one worker holds.
 
     Args:
-        tables_max: How many it works at concurrently.
+        tables_max: How many tables it copies concurrently.
     """
 
     tables_max: int
@@ -96,11 +97,11 @@ class Leases:
 
     @property
     def tables(self) -> list[Assigned]:
-        """The tables it works at."""
-        return [each.table for each in self._held.values()]
+        """The tables that the worker is copying."""
+        return [held.table for held in self._held.values()]
 
     def wait_s(self, now_s: float, *, wants_tables: bool) -> float:
-        """How long nothing has to be sent."""
+        """How long until the next heartbeat is due."""
         if self._ended:
             return 0.0
         due = self._next_beat_s
@@ -109,10 +110,10 @@ class Leases:
         return max(0.0, due - now_s)
 
     def beat(self, now_s: float, *, wants_tables: bool) -> Beat:
-        """What a heartbeat reports now; `answered` or `unanswered` must follow."""
+        """Make the heartbeat to send now. The caller must call `answered` or `unanswered` next."""
         ended = list(self._ended.values())
         return Beat(
-            tiering=tuple(each.table for each in self._held.values() if each.lost is None),
+            tiering=tuple(held.table for held in self._held.values() if held.lost is None),
             finished=tuple(table for table, how in ended if how is not Outcome.FAILED),
             failed=tuple(table for table, how in ended if how is Outcome.FAILED),
             again=tuple(table.table_id for table, how in ended if how is Outcome.MORE),
@@ -126,9 +127,9 @@ class Leases:
         """Note the answer to a heartbeat.
 
         Args:
-            beat: What was reported.
-            assigned: The table that was given.
-            errors: The tables that are no longer this worker's, with what the coordinator said.
+            beat: The heartbeat.
+            assigned: The table that the coordinator has assigned.
+            errors: The tables that this worker no longer holds, with the coordinator's errors.
         """
         for table in (*beat.finished, *beat.failed):
             self._ended.pop(table.table_id, None)
@@ -146,15 +147,15 @@ class Leases:
         self._next_request_s = beat.at_s + (0.0 if assigned is not None else IDLE_S)
 
     def rest(self, now_s: float) -> None:
-        """Ask for no table for a while, as those that come are of no use."""
+        """Ask for no table for `IDLE_S`: the queue has only tables that this worker skips."""
         self._next_request_s = now_s + IDLE_S
 
     def unanswered(self, beat: Beat) -> None:
-        """Note that no answer came; it is reported again soon, and leases run on."""
+        """Note that no answer arrived. The next heartbeat is due soon; the leases keep running."""
         self._next_beat_s = self._next_request_s = beat.at_s + IDLE_S
 
     def ended(self, table: Assigned, outcome: Outcome) -> None:
-        """Note that the work at a table has ended; the next heartbeat says so."""
+        """Note that the work on a table has ended; the next heartbeat reports it."""
         held = self._held.get(table.table_id)
         if held is None or held.table != table:
             return
@@ -163,10 +164,10 @@ class Leases:
             self._ended[table.table_id] = (table, outcome)
 
     def check(self, table: Assigned, now_s: float) -> None:
-        """Refuse to commit where the table may be another worker's by now.
+        """Refuse to commit if another worker may hold the table now.
 
         Raises:
-            TieringFencedError: It is, or may be.
+            TieringFencedError: Another worker holds the table, or may hold it.
         """
         held = self._held.get(table.table_id)
         lost = None if held is None else held.lost
@@ -175,7 +176,7 @@ class Leases:
             if lost is not None:
                 why = lost.sentence.rstrip(".")
             raise TieringFencedError(
-                f"The table {table.path} may be another worker's by now: {why}.",
-                hint="Nothing was committed. The next worker begins where the last round ended.",
+                f"Another worker may hold the table {table.path} now: {why}.",
+                hint="Nothing was committed. The next worker starts where the last round ended.",
                 table=str(table.path),
             )

@@ -1,4 +1,4 @@
-"""Decides which snapshots of a lake expire, and which of its files are written again."""
+"""Decides which snapshots of a lake expire, and which of its files are rewritten."""
 
 from __future__ import annotations
 
@@ -8,9 +8,9 @@ from typing import Final
 from fluss_lake.lake_errors import LakeMismatchError
 from fluss_lake.tiering.plan_round import LakeCommit
 
-# A file of at least this share of the requested size is large enough.
+# A file of at least this share of the requested size is not rewritten for its size.
 SHARE_LARGE: Final = 0.75
-# Fewer small files are not worth the work.
+# Fewer small files than this are not rewritten.
 FILES_MIN: Final = 2
 
 
@@ -26,18 +26,18 @@ def expired(
 ) -> list[int]:
     """The snapshots that no reader needs any more.
 
-    Kept are: the newest `keep_last` of the branch, those that branches and tags name, the one that
-    the cluster knows, the newest of a tiering service, which the cluster may not know yet, and all
-    that are not older than `before_ms`.
+    These are kept: the newest `keep_last` of the branch, those that branches and tags name, the one
+    that the cluster knows, the newest one of a tiering service, which the cluster may not know yet,
+    and all that are not older than `before_ms`.
 
     Args:
         table: The table's name, for errors.
         known_id: The snapshot that the cluster knows.
         commits: The snapshots of the table's branch, the newest first.
         times_ms: When each snapshot of the table was made.
-        before_ms: Snapshots since then are kept.
-        keep_last: How many are kept at least.
-        named: Those that branches and tags name.
+        before_ms: Snapshots made at this time or later are kept.
+        keep_last: How many snapshots are kept at least.
+        named: The snapshots that branches and tags name.
 
     Raises:
         LakeMismatchError: The lake does not have the snapshot that the cluster knows.
@@ -45,43 +45,44 @@ def expired(
     if known_id is not None and known_id not in times_ms:
         raise LakeMismatchError(
             f"The lake of {table} does not have the snapshot {known_id}, which the cluster knows.",
-            hint="Nothing was expired. Was the table rolled back?",
+            hint="Nothing was expired. The lake's table may have been rolled back.",
             table=table,
             snapshot_id=known_id,
         )
-    kept = {each.snapshot_id for each in commits[: max(1, keep_last)]} | set(named)
-    kept |= {each.snapshot_id for each in commits if each.is_tiered and each is _newest(commits)}
+    kept = {commit.snapshot_id for commit in commits[: max(1, keep_last)]} | set(named)
+    newest = _newest_tiered(commits)
+    if newest is not None:
+        kept.add(newest.snapshot_id)
     if known_id is not None:
         kept.add(known_id)
-    return sorted(
-        each for each, at_ms in times_ms.items() if at_ms < before_ms and each not in kept
-    )
+    return sorted(id_ for id_, at_ms in times_ms.items() if at_ms < before_ms and id_ not in kept)
 
 
-def _newest(commits: Iterable[LakeCommit]) -> LakeCommit | None:
-    return next((each for each in commits if each.is_tiered), None)
+def _newest_tiered(commits: Iterable[LakeCommit]) -> LakeCommit | None:
+    return next((commit for commit in commits if commit.is_tiered), None)
 
 
 def runs_to_rewrite(
     sizes: Sequence[tuple[int, bool]], *, file_bytes: int, is_ordered: bool
 ) -> Iterator[list[int]]:
-    """The files that are written again together, by their places.
+    """The runs of files that are rewritten together, as indexes into `sizes`.
 
     Args:
         sizes: The size of each file, and whether deletes apply to it, in the order of offsets.
         file_bytes: The requested size.
-        is_ordered: Whether files must stay in the order of offsets: only neighbours are joined.
+        is_ordered: Whether files must stay in the order of offsets: then only adjacent files are
+            joined.
     """
     run: list[int] = []
-    for place, (size, has_deletes) in enumerate(sizes):
+    for index, (size, has_deletes) in enumerate(sizes):
         if has_deletes or size < file_bytes * SHARE_LARGE:
-            run.append(place)
+            run.append(index)
         elif is_ordered:
-            yield from _worth(run, sizes)
+            yield from _if_worthwhile(run, sizes)
             run = []
-    yield from _worth(run, sizes)
+    yield from _if_worthwhile(run, sizes)
 
 
-def _worth(run: list[int], sizes: Sequence[tuple[int, bool]]) -> Iterator[list[int]]:
-    if len(run) >= FILES_MIN or any(sizes[each][1] for each in run):
+def _if_worthwhile(run: list[int], sizes: Sequence[tuple[int, bool]]) -> Iterator[list[int]]:
+    if len(run) >= FILES_MIN or any(sizes[index][1] for index in run):
         yield run

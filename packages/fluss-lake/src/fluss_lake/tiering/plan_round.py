@@ -1,12 +1,13 @@
 """Decides what a round of tiering does: what it recovers, what it reads, and what it may commit.
 
-A round begins at the snapshot that the cluster knows, with the offsets that the cluster has for it.
-It reads each bucket from there to the end of its log, or to a bound. The snapshot it makes is
-reported to the cluster only if it is there and no offset goes backwards: the server checks neither.
+A round starts from the snapshot that the cluster knows, and from the offsets that the cluster has
+for it. It reads each bucket from its offset to the end of the log, or to a limit. The new snapshot
+is reported to the cluster only if the lake has it and no offset goes backwards: the server checks
+neither.
 
-Where the lake has a newer snapshot of a tiering service than the cluster knows, a service ended
-between its two commits: that snapshot is reported to the cluster first. Snapshots of other
-programs, such as compactions, do not count.
+If the lake has a newer snapshot of a tiering service than the cluster knows, that service ended
+between its two commits, and its snapshot is reported to the cluster first. Snapshots of other
+programs, such as compactions, are ignored.
 """
 
 from __future__ import annotations
@@ -21,18 +22,18 @@ from fluss.model.extent import Extent
 from fluss.model.paths import TableBucket
 from fluss_lake.lake_errors import LakeMismatchError
 
-# What Fluss's own services write, and look for.
+# Fluss's own services write these properties, and look for them.
 COMMIT_USER_KEY: Final = "commit-user"
 COMMIT_USER: Final = "__fluss_lake_tiering"
 OFFSETS_KEY: Final = "fluss-offsets"
-# What is written beside them: who, of which table, and the offsets themselves.
+# This client adds the worker, the id of the table, and the offsets themselves.
 WORKER_KEY: Final = "fluss-tiering.worker"
 TABLE_ID_KEY: Final = "fluss-tiering.table-id"
 ENDS_KEY: Final = "fluss-tiering.ends"
 
 KEEP_ALL: Final = -1
-# With more buckets, the offsets are in the server's file alone: the catalog keeps what snapshots
-# say of themselves for as long as it keeps them.
+# With more buckets, the offsets are only in the server's file: the catalog keeps the properties of
+# a snapshot as long as the snapshot, so they must stay small.
 LISTED_BUCKETS_MAX: Final = 512
 
 
@@ -41,9 +42,9 @@ class LakeCommit:
     """One snapshot of the lake's table.
 
     Attributes:
-        snapshot_id: Its id.
-        sequence: Its place in the order of commits.
-        properties: What it says about itself.
+        snapshot_id: The snapshot's id.
+        sequence: Its sequence number.
+        properties: The properties in its summary.
     """
 
     snapshot_id: int
@@ -58,11 +59,11 @@ class LakeCommit:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Known:
-    """What the cluster knows of the lake.
+    """The lake snapshot that the cluster knows.
 
     Attributes:
-        snapshot_id: The newest snapshot.
-        ends: One past the last offset that it has, by bucket.
+        snapshot_id: The snapshot's id.
+        ends: One past the last offset that the snapshot has, by bucket.
     """
 
     snapshot_id: int
@@ -75,7 +76,7 @@ class BucketEnd:
 
     Attributes:
         end: One past the last offset.
-        max_timestamp_ms: When the last row was committed, where that is known.
+        max_timestamp_ms: When the last row was committed; None if that is unknown.
     """
 
     end: int
@@ -89,9 +90,9 @@ class PlannedRange:
     Attributes:
         bucket: The bucket.
         start: The first offset.
-        stop: One past the last; where it equals `start`, there is nothing to read.
+        stop: One past the last offset; if it equals `start`, there is nothing to read.
         is_state: Whether the state at `stop` is read, because changes before `start` are gone.
-        is_cut: Whether the log goes on after `stop`.
+        is_cut: Whether the log continues after `stop`.
     """
 
     bucket: TableBucket
@@ -104,32 +105,33 @@ class PlannedRange:
 def missing_commit(
     table: str, table_id: int, known: Known | None, commits: Sequence[LakeCommit]
 ) -> LakeCommit | None:
-    """The newest snapshot of a tiering service, where the cluster does not know it.
+    """The newest snapshot of a tiering service, if the cluster does not know it.
 
     Args:
         table: The table's name, for errors.
-        table_id: Its id.
-        known: What the cluster knows; None for nothing.
+        table_id: The table's id.
+        known: The snapshot that the cluster knows; None if it knows none.
         commits: The snapshots of the table's branch, the newest first.
 
     Raises:
         LakeMismatchError: The lake does not have the snapshot that the cluster knows, or has
-            snapshots of another table, or of no tiering service.
+            snapshots of another table, or only snapshots of other programs.
     """
-    newest = next((each for each in commits if each.is_tiered), None)
+    newest = next((commit for commit in commits if commit.is_tiered), None)
     if newest is not None:
         _check_table_id(table, table_id, newest)
     if known is None:
         if newest is None and commits:
             raise _not_ours(table, commits[0])
         return newest
-    same = next((each for each in commits if each.snapshot_id == known.snapshot_id), None)
+    same = next((commit for commit in commits if commit.snapshot_id == known.snapshot_id), None)
     if same is None:
         raise LakeMismatchError(
             f"The lake of {table} does not have the snapshot {known.snapshot_id} any more, which the "
             "cluster knows.",
-            hint="Was it rolled back, or were its snapshots expired by hand? Where its newest "
-            "snapshot is the right one, the cluster has to be notified; nothing was committed.",
+            hint="The lake's table may have been rolled back, or its snapshots expired by hand. If "
+            "its newest snapshot is the right one, report that one to the cluster. Nothing was "
+            "committed.",
             table=table,
             snapshot_id=known.snapshot_id,
         )
@@ -144,8 +146,8 @@ def _check_table_id(table: str, table_id: int, commit: LakeCommit) -> None:
         raise LakeMismatchError(
             f"The lake's table of {table} has the rows of another table: that one had the id "
             f"{found}, and this one has {table_id}.",
-            hint="It was dropped and made again. Drop the table of the lake, too, or give the new "
-            "one another name.",
+            hint="The Fluss table was dropped and created again. Drop the lake's table, too, or "
+            "give the new Fluss table another name.",
             table=table,
         )
 
@@ -154,8 +156,8 @@ def _not_ours(table: str, commit: LakeCommit) -> LakeMismatchError:
     return LakeMismatchError(
         f"The lake's table of {table} has a snapshot that no tiering service made "
         f"({commit.snapshot_id}), and the cluster knows of none.",
-        hint="Another program has written to it. Drop it there, or give the table of Fluss another "
-        "name.",
+        hint="Another program has written to it. Drop it in the lake, or give the Fluss table "
+        "another name.",
         table=table,
     )
 
@@ -173,20 +175,21 @@ def plan_range(
 
     Args:
         bucket: The bucket.
-        extent: Where its log begins and ends.
-        copied: One past the last offset that the lake has; None where it has none.
+        extent: The first offset of its log, and one past the last.
+        copied: One past the last offset that the lake has; None if it has none.
         has_primary_key: Whether the log has changes by key.
-        rows_max: How many offsets one round takes of a bucket.
-        skips_lost: Whether rows that are gone from the log, and were never copied, are passed over.
+        rows_max: How many offsets of a bucket one round reads.
+        skips_lost: Whether to skip rows that the log has lost before they were copied.
 
     Raises:
-        OffsetOutOfRangeError: The log ends before what was copied, or has lost rows since.
+        OffsetOutOfRangeError: The log ends before the last copied offset, or has lost rows that
+            were not copied.
     """
     start = extent.earliest if copied is None else copied
     if extent.end < start:
         raise _shrunk(bucket, extent, start)
     if has_primary_key and extent.earliest > (copied or 0) and extent.end > start:
-        # Not all changes since then are there: the state of all keys replaces them.
+        # Some changes after `start` are gone: the state of all keys replaces them.
         return PlannedRange(bucket=bucket, start=extent.end, stop=extent.end, is_state=True)
     if start < extent.earliest:
         if not skips_lost and not has_primary_key:
@@ -200,7 +203,8 @@ def _shrunk(bucket: TableBucket, extent: Extent, copied: int) -> OffsetOutOfRang
     return OffsetOutOfRangeError(
         f"The log of bucket {bucket.bucket_id} ends at offset {extent.end}, and its lake has rows up "
         f"to offset {copied}.",
-        hint="Has the cluster lost rows, or does it come up? Offsets never go backwards in a lake.",
+        hint="The cluster may be starting, or may have lost rows. Offsets never go backwards in a "
+        "lake.",
         bucket=bucket.bucket_id,
         partition_id=bucket.partition_id,
         offset=copied,
@@ -209,7 +213,7 @@ def _shrunk(bucket: TableBucket, extent: Extent, copied: int) -> OffsetOutOfRang
 
 def _lost(bucket: TableBucket, extent: Extent, copied: int) -> OffsetOutOfRangeError:
     return OffsetOutOfRangeError(
-        f"The log of bucket {bucket.bucket_id} begins at offset {extent.earliest}, and its lake has "
+        f"The log of bucket {bucket.bucket_id} starts at offset {extent.earliest}, and its lake has "
         f"rows up to offset {copied}: {extent.earliest - copied} rows between them are gone.",
         hint="They were deleted before they were copied, as when table.datalake.enabled was off for "
         "a while. skips_lost=True (--on-lost skip) continues after them.",
@@ -222,17 +226,17 @@ def _lost(bucket: TableBucket, extent: Extent, copied: int) -> OffsetOutOfRangeE
 def commit_properties(
     table_id: int, worker: str, path: str, ends: Mapping[TableBucket, BucketEnd]
 ) -> dict[str, str]:
-    """What a snapshot says about itself.
+    """The properties that a round writes into the summary of its snapshot.
 
     Args:
         table_id: The table.
-        worker: Who makes it.
+        worker: The name of the worker that makes the snapshot.
         path: The file of offsets that the server has written.
-        ends: The offsets, of all buckets.
+        ends: The offsets of all buckets.
     """
     listed = [
-        [each.partition_id, each.bucket_id, end.end, end.max_timestamp_ms]
-        for each, end in sorted(ends.items())
+        [bucket.partition_id, bucket.bucket_id, end.end, end.max_timestamp_ms]
+        for bucket, end in sorted(ends.items())
     ]
     properties = {
         COMMIT_USER_KEY: COMMIT_USER,
@@ -246,7 +250,7 @@ def commit_properties(
 
 
 def ends_of(table_id: int, commit: LakeCommit) -> dict[TableBucket, BucketEnd] | None:
-    """The offsets that a snapshot names; None where it names none, as those of Flink's job."""
+    """The offsets in a snapshot's properties; None if it has none, as those of Flink's job."""
     text = commit.properties.get(ENDS_KEY)
     if text is None:
         return None
@@ -259,16 +263,16 @@ def ends_of(table_id: int, commit: LakeCommit) -> dict[TableBucket, BucketEnd] |
 
 
 def offsets_path_of(table: str, commit: LakeCommit) -> str:
-    """The file of offsets of a snapshot.
+    """The path of a snapshot's file of offsets.
 
     Raises:
-        LakeMismatchError: It names none.
+        LakeMismatchError: The snapshot names no file of offsets.
     """
     path = commit.properties.get(OFFSETS_KEY)
     if not path:
         raise LakeMismatchError(
-            f"The snapshot {commit.snapshot_id} of the lake of {table} is one of a tiering service, "
-            "and does not say which offsets it has.",
+            f"A tiering service made the snapshot {commit.snapshot_id} of the lake of {table}, and "
+            "the snapshot does not name its offsets.",
             hint="Roll the lake's table back to the snapshot before it.",
             table=table,
             snapshot_id=commit.snapshot_id,
@@ -285,10 +289,10 @@ def merged_ends(
 
 
 def check_ends(table: str, known: Known | None, ends: Mapping[TableBucket, BucketEnd]) -> None:
-    """Refuse to tell the cluster offsets that go backwards, or that leave out a bucket.
+    """Refuse to report offsets that go backwards, or that leave out a bucket.
 
     Raises:
-        LakeMismatchError: They do.
+        LakeMismatchError: An offset goes backwards, or a bucket is left out.
     """
     for bucket, end in ({} if known is None else known.ends).items():
         found = ends.get(bucket)
@@ -297,7 +301,8 @@ def check_ends(table: str, known: Known | None, ends: Mapping[TableBucket, Bucke
                 f"The offsets of {table} would go backwards: bucket {bucket.bucket_id} is copied up "
                 f"to offset {end}, and the new snapshot has it up to "
                 f"{'none' if found is None else found.end}.",
-                hint="Has another program copied the table meanwhile? Nothing was reported to the cluster.",
+                hint="Another program may have copied the table meanwhile. Nothing was reported to "
+                "the cluster.",
                 table=table,
                 bucket=bucket.bucket_id,
                 partition_id=bucket.partition_id,
@@ -305,21 +310,22 @@ def check_ends(table: str, known: Known | None, ends: Mapping[TableBucket, Bucke
 
 
 def kept_from(known: Known | None) -> int:
-    """The oldest snapshot whose offsets the server keeps: the one before, for readers of it."""
+    """The oldest snapshot whose offsets the server keeps: the previous one may still be read."""
     return KEEP_ALL if known is None else known.snapshot_id
 
 
 def is_known(table: str, before: Known | None, now: Known | None, snapshot_id: int) -> bool:
-    """Whether the cluster has been notified of a snapshot; if not, it may be notified now.
+    """Whether the cluster knows a snapshot; if not, the caller may report it now.
 
     Args:
         table: The table's name, for errors.
-        before: What the cluster knew when the round began.
-        now: What it knows now.
-        snapshot_id: The snapshot.
+        before: The snapshot that the cluster knew when the round started.
+        now: The snapshot that the cluster knows now.
+        snapshot_id: The snapshot to report.
 
     Raises:
-        LakeMismatchError: It knows another snapshot than before: another program has gone on.
+        LakeMismatchError: The cluster knows another snapshot than before: another program has
+            reported one.
     """
     if now is not None and now.snapshot_id == snapshot_id:
         return True
@@ -328,9 +334,10 @@ def is_known(table: str, before: Known | None, now: Known | None, snapshot_id: i
     ):
         return False
     raise LakeMismatchError(
-        f"The cluster knows another snapshot of {table} than when the round began: "
+        f"The cluster knows another snapshot of {table} than when the round started: "
         f"{'none' if now is None else now.snapshot_id}. Another program copies the table.",
-        hint=f"The snapshot {snapshot_id} is in the lake; the cluster was not told of it by this round.",
+        hint=f"The snapshot {snapshot_id} is in the lake; this round did not report it to the "
+        "cluster.",
         table=table,
         snapshot_id=snapshot_id,
     )

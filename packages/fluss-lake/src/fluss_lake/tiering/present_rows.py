@@ -1,7 +1,7 @@
-"""The files that a lake has of a bucket, where some of them are written again.
+"""Reads the files that a lake has of a bucket, when some of them are rewritten.
 
-Deletes of earlier rounds are applied to the rows that are read. A file of deletes goes with the
-last file that it applies to.
+Deletes of earlier rounds are applied to the rows. A delete file is removed together with the last
+file that it applies to.
 """
 
 from __future__ import annotations
@@ -30,10 +30,10 @@ from fluss_lake.tiering.range_reader import with_place
 
 @dataclass(slots=True, eq=False)
 class ChangedKeys:
-    """The keys that changes are of, as long as they fit into memory.
+    """The keys of changed rows, as long as they fit into memory.
 
     Args:
-        bytes_max: How much they may take.
+        bytes_max: How much memory they may take.
     """
 
     bytes_max: int
@@ -75,7 +75,7 @@ class ChangedKeys:
 
 @dataclass(frozen=True, slots=True)
 class _FilesAlone:
-    """What readers of files need of a table, without its catalog."""
+    """The part of pyiceberg's `Table` that file readers use, without a catalog."""
 
     io: FileIO
     columns: IcebergSchema
@@ -90,9 +90,9 @@ class PresentFiles:
 
     Args:
         info: The table.
-        io: The files of the lake.
+        io: The file system of the lake.
         schema: The columns of the lake's table.
-        cancellation: Ends the reading from another thread.
+        cancellation: Cancels reading from another thread.
     """
 
     info: TableInfo
@@ -101,21 +101,21 @@ class PresentFiles:
     cancellation: Cancellation
 
     def with_keys(self, part: LakePart | None, changed: ChangedKeys) -> LakePart | None:
-        """The files that have a row with one of these keys; None where there are none."""
+        """The files that have a row with one of these keys; None if there are none."""
         if part is None:
             return None
-        files = tuple(each for each in part.files if self._has_key(part, each, changed))
+        files = tuple(file for file in part.files if self._has_key(part, file, changed))
         return replace(part, files=files) if files else None
 
     def rows(self, part: LakePart | None) -> Iterator[pa.RecordBatch]:
-        """The rows of some files that are not deleted, with the columns that a lake adds."""
+        """The rows of these files without the deleted ones, with the columns that a lake adds."""
         if part is None:
             return
         for rows in self._read(part, self.info.schema.column_names):
             yield with_place(rows.batch, part.bucket_id, rows.offsets, rows.timestamps)
 
     def rows_in_order(self, part: LakePart) -> Iterator[pa.RecordBatch]:
-        """The same in the order of offsets."""
+        """The same rows, in the order of offsets."""
         reader = self._reader(self.info.schema.column_names)
         for rows in reader.read(part, 0, part.end):
             self.cancellation.check()
@@ -141,18 +141,18 @@ class PresentFiles:
 
 
 def paths_of(written_again: LakePart | None, present: LakePart | None) -> frozenset[str]:
-    """The paths of files that are replaced, with the deletes that apply to no file that stays.
+    """The paths of replaced files, and of delete files that apply to no remaining file.
 
     Args:
-        written_again: The files.
+        written_again: The files that are rewritten.
         present: All files of the bucket.
     """
     if written_again is None or present is None:
         return frozenset()
     files: tuple[DataFile, ...] = written_again.files
-    gone = {each.path for each in files}
+    gone = {file.path for file in files}
     kept = {
-        delete.path for each in present.files if each.path not in gone for delete in each.deletes
+        delete.path for file in present.files if file.path not in gone for delete in file.deletes
     }
-    deletes = {delete.path for each in files for delete in each.deletes}
+    deletes = {delete.path for file in files for delete in file.deletes}
     return frozenset(gone | (deletes - kept))

@@ -22,7 +22,7 @@ from fluss_lake.file_plan import BUCKET, OFFSET, TIMESTAMP
 from fluss_lake.tiering.range_task import RangeTask
 
 UNREAD_BYTES: int = 16 * 1024 * 1024
-# Batches of a few rows are joined: each of them costs the interpreter as much as a large one.
+# Small batches are joined: a small one costs the interpreter as much as a large one.
 STRETCH_ROWS: int = 32_768
 _TIME = pa.timestamp("ms", "UTC")
 
@@ -35,7 +35,7 @@ class Stretch:
         rows: The rows, with the columns that a lake adds.
         change_types: The kind of each change.
         end: One past the last offset.
-        max_timestamp_ms: When the last of them was committed.
+        max_timestamp_ms: When the last change was committed.
     """
 
     rows: pa.RecordBatch
@@ -65,9 +65,9 @@ def read_range(
     waiting: list[DecodedBatch] = []
     rows = 0
     for decoded in decode_ahead(decoder, reader):
-        for each in decoded.batches:
-            waiting.append(each)
-            rows += each.num_rows
+        for batch in decoded.batches:
+            waiting.append(batch)
+            rows += batch.num_rows
             if rows >= STRETCH_ROWS:
                 yield _stretch(waiting)
                 waiting, rows = [], 0
@@ -80,7 +80,7 @@ def read_range(
 def with_place(
     batch: pa.RecordBatch, bucket_id: int, offsets: Int64Array, times_ms: Int64Array
 ) -> pa.RecordBatch:
-    """Rows with the columns that a lake adds: their bucket, offset and time."""
+    """Add the columns of a lake to rows: their bucket, offset and time."""
     count = batch.num_rows
     arrays = [
         *batch.columns,

@@ -1,15 +1,14 @@
-"""The unit of work of tiering: write the files of one range of one bucket.
+"""The unit of work of tiering: write the files of one offset range of one bucket.
 
-This is the seam between deciding and writing. A driver plans `RangeTask`s, has each of them
-carried out somewhere (`write_range`, or `carry_out` in a process without a connection: in a thread,
-in another process, in an executor of Spark), and commits all `WrittenRange`s together
-(`round_driver.commit_round`). A task has no connection and no secret in it, and neither has what
-comes back; both can be pickled. The process that carries a task out brings a table of its
-own connection, and access to the lake's files.
+This is the seam between deciding and writing. A driver plans `RangeTask`s and commits all
+`WrittenRange`s together (`round_driver.commit_round`). A thread, another process or a Spark
+executor runs each task: with `write_range`, or with `carry_out` if it has no connection yet. A task
+and its result hold no connection and no secret; both can be pickled. The process that runs a task
+opens the connection and the lake's files itself.
 
-A task may be carried out twice, or end halfway: its files have names of their own each time, and
-no reader sees them before the commit. Files that are not committed are removed: by the driver,
-which knows the paths of what came back, and by the task itself where it fails.
+A task may run twice, or fail halfway: each run gives its files new names, and no reader sees them
+before the commit. Files that are not committed are removed: the driver removes those of finished
+tasks, and a failing task removes its own.
 """
 
 from __future__ import annotations
@@ -25,7 +24,8 @@ from fluss.model.paths import TableBucket, TablePath
 from fluss.state.state_planner import StatePlan
 from fluss_lake.tiering.lake_target import LakeTarget
 
-# What a task may hold in memory, its readers and writers aside; further changes wait on disk.
+# A task may hold so many bytes of changes in memory; further changes are spilled to disk. The
+# buffers of its readers and writers come on top.
 MEMORY_BYTES: Final = 64 * 1024 * 1024
 FILE_BYTES: Final = 256 * 1024 * 1024
 
@@ -33,31 +33,31 @@ FILE_BYTES: Final = 256 * 1024 * 1024
 class WriteMode(StrEnum):
     """How the rows of a primary-key table are replaced in its lake."""
 
-    # Deletes by key, in files of their own: as Flink's job writes them. Cheap to write.
+    # Separate files of deletes by key, as Flink's job writes them. Cheap to write.
     EQUALITY_DELETES = "equality-deletes"
-    # Files with replaced rows are written again, so that every reader of Iceberg reads the table.
+    # Files with replaced rows are rewritten, so that every reader of Iceberg can read the table.
     COPY_ON_WRITE = "copy-on-write"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RangeTask:
-    """What is written: the changes of a bucket between two offsets.
+    """A task: write the changes of a bucket between two offsets.
 
     Attributes:
         table_path: The table.
-        table_id: Its id; a table that was made again has another one.
+        table_id: The table's id; a table that was dropped and created again has another one.
         bucket: The bucket.
-        partition_name: Its partition.
+        partition_name: The bucket's partition; None if the table has no partitions.
         start: The first offset.
-        stop: One past the last.
-        round_id: The round; files are named by it.
+        stop: One past the last offset.
+        round_id: The id of the round; it is part of the files' names.
         target: Where files are written.
         mode: How rows are replaced.
-        state: How the state at `stop` is read, where the changes are not all there any more: it
-            replaces all that the lake has of the bucket.
-        present: The files that the lake has of the bucket, where they are written again.
-        at_ms: The time that rows of a state get.
-        file_bytes: When a file is large enough.
+        state: How the state at `stop` is read, if the log no longer has all changes. The state
+            replaces all files that the lake has of the bucket.
+        present: The files that the lake has of the bucket, if some may be rewritten.
+        at_ms: The timestamp that rows of a state get.
+        file_bytes: A file of this size is closed, and the next one is opened.
         memory_bytes: How much memory changes may take.
     """
 
@@ -79,17 +79,17 @@ class RangeTask:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WrittenRange:
-    """What was written of a task.
+    """The result of a task.
 
     Attributes:
         bucket: The bucket.
-        end: One past the last offset that the files have the changes of.
-        max_timestamp_ms: When the last of them was committed; None where there were none.
-        files: The files, of rows and of deletes.
-        removed: The paths of files that they replace.
+        end: One past the last offset whose change was written.
+        max_timestamp_ms: When the last change was committed; None if there were no changes.
+        files: The new files, of rows and of deletes.
+        removed: The paths of files that the new ones replace.
         changes: How many changes were read.
         rows: How many rows were written.
-        deletes: How many keys are deleted by it.
+        deletes: How many keys were deleted.
     """
 
     bucket: TableBucket
@@ -104,16 +104,16 @@ class WrittenRange:
     @property
     def paths(self) -> list[str]:
         """The paths of the files."""
-        return [each.file_path for each in self.files]
+        return [file.file_path for file in self.files]
 
     @property
     def size_bytes(self) -> int:
         """The size of the files."""
-        return sum(each.file_size_in_bytes for each in self.files)
+        return sum(file.file_size_in_bytes for file in self.files)
 
 
 def describe(task: RangeTask) -> dict[str, Any]:
-    """The facts of a task that errors name."""
+    """The facts of a task for the context of its errors."""
     return {
         "table": str(task.table_path),
         "partition": task.partition_name,

@@ -1,15 +1,15 @@
-"""Drives one round of one table: begins it, has its tasks carried out, commits it or takes it back.
+"""Drives one round of one table: plans its tasks, then commits or aborts their results.
 
-A driver uses three functions. `begin_round` looks at the cluster and the lake, mends what an
-earlier round has left halfway, and plans the tasks. They are carried out anywhere, in any order
-(`range_task` is the seam). `commit_round` makes one snapshot of all that was written, upon the
-snapshot the round began with and upon no other, and tells the cluster. `abort_round` removes files.
+A driver uses three functions. `begin_round` reads the state of the cluster and of the lake, reports
+the snapshot of an interrupted round, and plans the tasks. The tasks run anywhere, in any order
+(`range_task` is the seam). `commit_round` makes one snapshot of all results, on top of the snapshot
+that the round started with, and reports it to the cluster. `abort_round` removes the written files.
 
     round_ = begin_round(table, options)
     written = [write_range(task, table, io) for task in round_.tasks]
     committed = commit_round(round_, written)
 
-All of it blocks; no step waits longer than its requests.
+All functions block; none waits longer than its requests.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ from fluss.state.state_planner import StatePlan, plan_states
 from fluss_lake.catalogs import open_table
 from fluss_lake.iceberg_writes import Change, commit_change, remove_files
 from fluss_lake.lake_errors import LakeConflictError, LakeMismatchError
-from fluss_lake.tiering.cluster_calls import known_snapshot, prepare_offsets, tell_snapshot
+from fluss_lake.tiering.cluster_calls import known_snapshot, prepare_offsets, report_snapshot
 from fluss_lake.tiering.lake_table import commits_of, newest_id, present_parts
 from fluss_lake.tiering.lake_tables import places_of
 from fluss_lake.tiering.lake_target import LakeTarget
@@ -70,14 +70,14 @@ class RoundOptions:
     """How rounds are made.
 
     Attributes:
-        worker: Who makes them; snapshots name it.
-        write_mode: How rows of primary-key tables are replaced; None for what the table says in
-            its property `tiering.write-mode`, and else deletes by key.
-        rows_max: How many offsets of a bucket one round takes.
-        skips_lost: Whether rows that were deleted before they were copied are passed over.
-        file_bytes: When a file is large enough.
+        worker: The worker's name; snapshots carry it.
+        write_mode: How rows of primary-key tables are replaced. None uses the table's property
+            `tiering.write-mode`, and deletes by key if the table has no such property.
+        rows_max: How many offsets of a bucket one round reads.
+        skips_lost: Whether to skip rows that were deleted before they were copied.
+        file_bytes: A file of this size is closed, and the next one is opened.
         memory_bytes: How much memory the changes of one task may take.
-        settings: What is added to the lake's settings; it may have secrets.
+        settings: Additional settings of the lake; they may hold secrets.
     """
 
     worker: str = "fluss-lake"
@@ -91,18 +91,19 @@ class RoundOptions:
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Round:
-    """A round of a table that has begun.
+    """A round of a table that has started.
 
     Attributes:
         table: The table.
-        lake: Its table in the lake, as it was.
-        base_id: The lake's newest snapshot; None for none.
-        known: What the cluster knows of the lake.
-        tasks: What is to be written; any process may carry each out.
-        ends: The ends of buckets of which nothing is to be read.
-        is_cut: Whether a bound left rows for another round.
-        recovered_id: The snapshot that an earlier round had not told the cluster, if any.
-        options: How it is made.
+        lake: The lake's table, as it was at the start of the round.
+        base_id: The lake's newest snapshot; None if it has none.
+        known: The snapshot that the cluster knows.
+        tasks: The tasks; any process may run them.
+        ends: The ends of buckets without anything to read.
+        is_cut: Whether a limit left rows for the next round.
+        recovered_id: The snapshot of an interrupted round that this one has reported to the
+            cluster; None if there was none.
+        options: The options of the round.
     """
 
     table: TableHandle
@@ -123,15 +124,15 @@ class Round:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Committed:
-    """What a round has committed.
+    """The result of a committed round.
 
     Attributes:
-        snapshot_id: The snapshot; None where there was nothing to copy.
+        snapshot_id: The new snapshot; None if there was nothing to copy.
         changes: How many changes were read.
         rows: How many rows were written.
         deletes: How many keys were deleted.
         files: How many files were written.
-        size_bytes: Their size.
+        size_bytes: The total size of the files.
     """
 
     snapshot_id: int | None = None
@@ -142,7 +143,7 @@ class Committed:
     size_bytes: int = 0
 
 
-# --- beginning --------------------------------------------------------------------------------
+# --- start ------------------------------------------------------------------------------------
 
 
 def begin_round(table: TableHandle, options: RoundOptions, *, now_ms: int) -> Round:
@@ -150,24 +151,24 @@ def begin_round(table: TableHandle, options: RoundOptions, *, now_ms: int) -> Ro
 
     Args:
         table: The table, as it is now.
-        options: How it is made.
-        now_ms: The time.
+        options: The options of the round.
+        now_ms: The current time.
 
     Raises:
-        UnsupportedOperationError: The table has no lake, or one that is not written here.
+        UnsupportedOperationError: The table has no lake, or one in another format than Iceberg.
         LakeMismatchError: The lake's table is not the one that Fluss made.
-        OffsetOutOfRangeError: Rows are gone that were not copied.
+        OffsetOutOfRangeError: The log has lost rows that were not copied.
         FlussError: The cluster, the catalog or the lake cannot be reached.
     """
     check_has_lake(table)
-    return _Beginning(table, options, now_ms).round()
+    return _RoundPlanner(table, options, now_ms).round()
 
 
 def check_has_lake(table: TableHandle) -> None:
-    """Refuse a table that has no lake of a format that is written here.
+    """Refuse a table that has no lake, or a lake in another format than Iceberg.
 
     Raises:
-        UnsupportedOperationError: It has none.
+        UnsupportedOperationError: The table is refused.
     """
     options, path = table.info.options, table.info.table_path
     if not options.datalake_enabled:
@@ -185,8 +186,8 @@ def check_has_lake(table: TableHandle) -> None:
         )
 
 
-class _Beginning:
-    """Begins one round."""
+class _RoundPlanner:
+    """Plans one round."""
 
     def __init__(self, table: TableHandle, options: RoundOptions, now_ms: int) -> None:
         self._table, self._options, self._now_ms = table, options, now_ms
@@ -233,10 +234,14 @@ class _Beginning:
     def _run(self, work: Coroutine[Any, Any, T]) -> T:
         return self._connection.engine.run(work)
 
-    # --- what is there ------------------------------------------------------------------------
+    # --- an interrupted round -----------------------------------------------------------------
 
     def _known(self, lake: Table) -> tuple[Known | None, LakeCommit | None]:
-        """What the cluster knows, after it was notified of what an earlier round has left."""
+        """Report the snapshot of an interrupted round, if there is one.
+
+        Returns:
+            The snapshot that the cluster knows then, and the one that was reported.
+        """
         path, table_id = self._info.table_path, self._info.table_id
         known = self._run(known_snapshot(self._connection, path))
         missing = missing_commit(self._name, table_id, known, commits_of(lake))
@@ -247,12 +252,12 @@ class _Beginning:
             offsets_path, ends = offsets_path_of(self._name, missing), {}
         else:
             check_ends(self._name, known, ends)
-            # A new file: the one that the snapshot names may have been removed meanwhile.
+            # The file that the snapshot names may have been removed meanwhile.
             offsets_path = self._run(prepare_offsets(self._connection, path, table_id, ends))
-        _tell(self._table, known, missing.snapshot_id, offsets_path, ends, keep_from=KEEP_ALL)
+        _report(self._table, known, missing.snapshot_id, offsets_path, ends, keep_from=KEEP_ALL)
         return self._run(known_snapshot(self._connection, path)), missing
 
-    # --- what is to be done -------------------------------------------------------------------
+    # --- tasks --------------------------------------------------------------------------------
 
     def _tasks(
         self, lake: Table, target: LakeTarget, places: Places, ranges: Sequence[PlannedRange]
@@ -288,7 +293,7 @@ class _Beginning:
 
 
 def lake_settings(table: TableHandle, options: RoundOptions) -> dict[str, str]:
-    """What the user has set for lakes: the connection's `lake.*`, and what the options add."""
+    """The user's settings for the lake: the connection's `lake.*`, and those of the options."""
     return {**table.connection.lake_settings(), **options.settings}
 
 
@@ -296,7 +301,7 @@ def write_mode_of(table: TableHandle, options: RoundOptions) -> WriteMode:
     """How the rows of a table are replaced.
 
     Raises:
-        UnsupportedOperationError: The table's property names another way.
+        UnsupportedOperationError: The table's property names an unknown write mode.
     """
     if not table.info.has_primary_key():
         return WriteMode.EQUALITY_DELETES
@@ -313,22 +318,23 @@ def write_mode_of(table: TableHandle, options: RoundOptions) -> WriteMode:
         ) from error
 
 
-# --- the end ----------------------------------------------------------------------------------
+# --- commit -----------------------------------------------------------------------------------
 
 
 def commit_round(round_: Round, written: Sequence[WrittenRange]) -> Committed:
-    """Commit what was written to the lake, and tell the cluster.
+    """Commit the written files to the lake, and report the snapshot to the cluster.
 
     Args:
         round_: The round.
-        written: What its tasks have written, in any order: all of them.
+        written: The results of all its tasks, in any order.
 
     Raises:
         LakeConflictError: Another program has committed meanwhile; the files are removed.
         LakeMismatchError: The offsets would go backwards.
-        TableNotFoundError: The table was made again meanwhile; the files are removed.
-        FlussError: The lake or the cluster cannot be reached. Where the lake has the snapshot
-            already, the next round tells the cluster.
+        TableNotFoundError: The table was dropped and created again meanwhile; the files are
+            removed.
+        FlussError: The lake or the cluster cannot be reached. If the lake has the snapshot
+            already, the next round reports it to the cluster.
     """
     if not round_.has_work:
         return Committed()
@@ -340,26 +346,26 @@ def commit_round(round_: Round, written: Sequence[WrittenRange]) -> Committed:
         abort_round(round_, written)
         raise
     keep = kept_from(round_.known)
-    _tell(round_.table, round_.known, snapshot_id, path, ends, keep_from=keep)
+    _report(round_.table, round_.known, snapshot_id, path, ends, keep_from=keep)
     return Committed(
         snapshot_id=snapshot_id,
-        changes=sum(each.changes for each in written),
-        rows=sum(each.rows for each in written),
-        deletes=sum(each.deletes for each in written),
-        files=sum(len(each.files) for each in written),
-        size_bytes=sum(each.size_bytes for each in written),
+        changes=sum(result.changes for result in written),
+        rows=sum(result.rows for result in written),
+        deletes=sum(result.deletes for result in written),
+        files=sum(len(result.files) for result in written),
+        size_bytes=sum(result.size_bytes for result in written),
     )
 
 
 def abort_round(round_: Round, written: Iterable[WrittenRange]) -> None:
     """Remove the files of tasks that will not be committed."""
-    paths = [path for each in written for path in each.paths]
+    paths = [path for result in written for path in result.paths]
     remove_files(round_.lake.io, paths)
 
 
 def _ends(round_: Round, written: Sequence[WrittenRange]) -> dict[TableBucket, BucketEnd]:
-    done = {each.bucket for each in written}
-    missing = [each for each in round_.tasks if each.bucket not in done]
+    done = {result.bucket for result in written}
+    missing = [task for task in round_.tasks if task.bucket not in done]
     if missing or len(written) != len(round_.tasks):
         raise LakeMismatchError(
             f"{len(missing)} of {len(round_.tasks)} tasks of the round of "
@@ -368,8 +374,8 @@ def _ends(round_: Round, written: Sequence[WrittenRange]) -> dict[TableBucket, B
             table=str(round_.table.info.table_path),
         )
     now = {
-        each.bucket: BucketEnd(end=each.end, max_timestamp_ms=each.max_timestamp_ms)
-        for each in written
+        result.bucket: BucketEnd(end=result.end, max_timestamp_ms=result.max_timestamp_ms)
+        for result in written
     }
     ends = merged_ends(round_.known, {**round_.ends, **now})
     check_ends(str(round_.table.info.table_path), round_.known, ends)
@@ -377,12 +383,12 @@ def _ends(round_: Round, written: Sequence[WrittenRange]) -> dict[TableBucket, B
 
 
 def _check_is_same(round_: Round) -> None:
-    """Refuse to commit rows of a table that was made again since the round began."""
+    """Refuse to commit rows of a table that was created again since the round started."""
     connection, path = round_.table.connection, round_.table.info.table_path
     found = connection.engine.run(connection.table(path))
     if found.info.table_id != round_.table.info.table_id:
         raise TableNotFoundError(
-            f"The table {path} was dropped and made again during the round.",
+            f"The table {path} was dropped and created again during the round.",
             hint="Nothing was committed. The next round copies the new one.",
             table=str(path),
         )
@@ -394,38 +400,39 @@ def _commit_to_lake(
     connection, info = round_.table.connection, round_.table.info
     path = connection.engine.run(prepare_offsets(connection, info.table_path, info.table_id, ends))
     change = Change(
-        added=[file for each in written for file in each.files],
-        removed=frozenset(path for each in written for path in each.removed),
+        added=[file for result in written for file in result.files],
+        removed=frozenset(path for result in written for path in result.removed),
         properties=commit_properties(info.table_id, round_.options.worker, path, ends),
     )
     base_id = round_.base_id
     try:
         return commit_change(round_.lake, base_id, change), path
     except LakeConflictError:
-        # A compaction of another program is no reason to read and write all of it again.
+        # After a compaction of another program, the written files are still valid.
         base_id = _base_after_conflict(round_, change)
     return commit_change(round_.lake, base_id, change), path
 
 
 def _base_after_conflict(round_: Round, change: Change) -> int | None:
-    """The snapshot to commit upon, where nothing but a compaction came between.
+    """The snapshot to commit on top of, if only compactions were committed meanwhile.
 
     Raises:
-        LakeConflictError: A tiering service did, or files that are written again are gone.
+        LakeConflictError: A tiering service has committed, or files that this round replaces may
+            be gone.
     """
     before = round_.base_id
     round_.lake.refresh()
     since = []
-    for each in commits_of(round_.lake):
-        if each.snapshot_id == before:
+    for commit in commits_of(round_.lake):
+        if commit.snapshot_id == before:
             break
-        since.append(each)
+        since.append(commit)
     else:
         if before is not None:
             raise _conflict(round_, "its branch was rolled back")
     if change.removed:
         raise _conflict(round_, "files that were to be replaced may be gone")
-    if any(each.is_tiered for each in since):
+    if any(commit.is_tiered for commit in since):
         raise _conflict(round_, "another tiering service has committed")
     return newest_id(round_.lake)
 
@@ -434,12 +441,12 @@ def _conflict(round_: Round, why: str) -> LakeConflictError:
     name = str(round_.table.info.table_path)
     return LakeConflictError(
         f"The lake of {name} was changed by another program during the round: {why}.",
-        hint="Nothing was committed. The next round begins with what is there now.",
+        hint="Nothing was committed. The next round starts from the lake's present state.",
         table=name,
     )
 
 
-def _tell(
+def _report(
     table: TableHandle,
     before: Known | None,
     snapshot_id: int,
@@ -448,28 +455,30 @@ def _tell(
     *,
     keep_from: int,
 ) -> None:
-    """Tell the cluster of a snapshot, after a look at what it knows now.
+    """Report a snapshot to the cluster, unless the cluster knows it already.
 
-    The server accepts anything, twice as well; where no answer comes, it is asked again.
+    The server accepts any snapshot, and the same one twice. If no answer arrives, the driver asks
+    which snapshot the cluster knows, and reports the new one again if necessary.
     """
     connection, info = table.connection, table.info
     name = str(info.table_path)
 
-    def is_told() -> bool:
+    def is_reported() -> bool:
         now = connection.engine.run(known_snapshot(connection, info.table_path))
         return is_known(name, before, now, snapshot_id)
 
-    def tell(keep: int) -> None:
-        told = tell_snapshot(
+    def report(keep: int) -> None:
+        request = report_snapshot(
             connection, info.table_id, snapshot_id, offsets_path, ends, keep_from=keep
         )
-        connection.engine.run(told)
+        connection.engine.run(request)
 
-    if is_told():
+    if is_reported():
         return
     try:
-        tell(keep_from)
+        report(keep_from)
     except FlussError:
-        if not is_told():
-            # Should the first one arrive after all, this one does not remove its file of offsets.
-            tell(KEEP_ALL)
+        if not is_reported():
+            # The first request may still arrive. With KEEP_ALL the server does not remove the
+            # file of offsets that the first request names.
+            report(KEEP_ALL)

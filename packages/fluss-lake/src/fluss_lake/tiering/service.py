@@ -26,12 +26,12 @@ from fluss_lake.tiering.worker_notes import WorkerNotes, worker_name
 
 @dataclass(slots=True)
 class Tally:
-    """What a worker has done.
+    """The totals of a worker.
 
     Attributes:
         rounds: How many rounds were committed.
         changes: How many changes were copied.
-        errors: The last error of each table that failed since it last succeeded.
+        errors: The last error of each table whose last round failed.
     """
 
     rounds: int = 0
@@ -56,8 +56,8 @@ class TieringService:
 
     Args:
         connection: The connection.
-        options: How it works.
-        notes: The folder of notes for `fluss tier status`; None for none.
+        options: The worker's options.
+        notes: The folder of notes for `fluss tier status`; None to write none.
         on_round: Called after each round.
     """
 
@@ -80,15 +80,15 @@ class TieringService:
         self.tally = Tally()
 
     def stop(self) -> None:
-        """End soon, without half a round. Any thread may call it."""
+        """Stop soon, and abort the rounds in progress. Any thread may call it."""
         self._stopping.cancel()
 
     def run(self, *, once: bool = False, now: bool = False) -> Tally:
         """Copy tables.
 
         Args:
-            once: Whether it ends when the coordinator has no table to give.
-            now: Whether it makes rounds of all tables without asking the coordinator, and ends.
+            once: Whether to return when the coordinator has no table to assign.
+            now: Whether to copy all tables without asking the coordinator, and return.
         """
         if now:
             tables = self._tables()

@@ -27,8 +27,8 @@ def status_of(
 
     Args:
         config: How to reach the cluster.
-        notes_folder: The notes of workers.
-        tables: The names of the tables; all that have a lake otherwise.
+        notes_folder: The folder of the workers' notes.
+        tables: The names of the tables; None for all that have a lake.
     """
     connection = connection_for(config)
     notes = read_notes(notes_folder, str(config.bootstrap_servers), time.time_ns() / 1e9)
@@ -69,7 +69,7 @@ def _record(table: TableHandle, how: CopiedTable, note: TableNote | None) -> dic
 
 
 def _commit(table: TableHandle, snapshot_id: int) -> dict[str, Any]:
-    """When and by whom the snapshot was made that the cluster knows."""
+    """When the snapshot that the cluster knows was made, and by which worker."""
     snapshot = open_table(table.info, table.connection.lake_settings()).snapshot_by_id(snapshot_id)
     if snapshot is None:
         return {"error": f"The lake does not have the snapshot {snapshot_id}."}

@@ -1,9 +1,9 @@
-"""A worker of tiering: asks the coordinator for tables, and makes a round of each.
+"""A tiering worker: asks the coordinator for tables, and runs a round for each of them.
 
-One thread talks to the coordinator: it says every few seconds which tables are worked at, asks for
-others, and gives back those that failed. Rounds run in threads of their own, one for each table. A
-table that cannot be copied is given back, and asked for again no sooner than its pause is over; it
-holds up no other one.
+One thread sends heartbeats to the coordinator: every few seconds it reports which tables the worker
+is copying, asks for more, and returns those that failed. Each table's round runs in its own thread.
+A table that cannot be copied is returned, and skipped until its pause is over; it does not delay
+other tables.
 """
 
 from __future__ import annotations
@@ -33,9 +33,9 @@ from fluss_lake.tiering.round_driver import (
 )
 
 ROUND_S_MAX: Final = 600.0
-# A table that failed is left alone for so long, and twice as long after each further failure.
+# After a failure, a table is skipped for this long; each further failure doubles the pause.
 PAUSE_S_MIN, PAUSE_S_MAX = 10.0, 600.0
-# `once` ends when the coordinator has had no table to give for so many questions.
+# With `once`, the worker stops after this many heartbeats without a table to copy.
 EMPTY_ANSWERS = 2
 
 
@@ -44,12 +44,12 @@ class WorkerOptions:
     """How a worker works.
 
     Attributes:
-        rounds: How rounds are made.
-        tables: The names of the tables it copies; None for all.
-        tables_max: How many tables it works at concurrently.
-        threads: How many buckets of a table are written concurrently.
-        round_s_max: How long a round reads; what is left is of the next one.
-        carry: Who carries out the tasks of rounds; threads of this process otherwise.
+        rounds: The options of rounds.
+        tables: The names of the tables to copy; None for all.
+        tables_max: How many tables the worker copies concurrently.
+        threads: How many buckets of a table the worker writes concurrently.
+        round_s_max: How long a round reads; the next round reads the rest.
+        carry: Runs the tasks of rounds; None for threads of this process.
     """
 
     rounds: RoundOptions = field(default_factory=RoundOptions)
@@ -66,11 +66,12 @@ class RoundReport:
 
     Attributes:
         table: The table.
-        took_s: How long it took.
-        committed: What it has committed; None where it failed.
-        error: Why it failed.
-        has_more: Whether its bounds left rows for the next round.
-        recovered_id: A snapshot that an earlier round had not told the cluster.
+        took_s: How long the round took.
+        committed: What the round has committed; None if it failed.
+        error: Why the round failed; None if it did not.
+        has_more: Whether its limits left rows for the next round.
+        recovered_id: The snapshot of an interrupted round that this one has reported to the
+            cluster; None if there was none.
     """
 
     table: TablePath
@@ -95,9 +96,9 @@ def one_round(
 
     Args:
         table: The table, as it is now.
-        options: How.
-        cancellation: Ends it from another thread.
-        may_commit: Raises if the table is another worker's by now.
+        options: The options.
+        cancellation: Cancels the round from another thread.
+        may_commit: Raises if another worker may hold the table now.
 
     Raises:
         FlussError: Nothing was committed, and no file is left.
@@ -130,11 +131,11 @@ def _has_more(round_: Round, ends: Mapping[TableBucket, int]) -> bool:
 
 
 class Worker:
-    """Copies the tables that the coordinator gives to it.
+    """Copies the tables that the coordinator assigns to it.
 
     Args:
         connection: The connection.
-        options: How it works.
+        options: The options.
         report: Called after each round, on a thread of the worker.
     """
 
@@ -147,18 +148,18 @@ class Worker:
         self._stopping = Cancellation()
         self._ended: queue.SimpleQueue[None] = queue.SimpleQueue()
         self._pauses: dict[TablePath, tuple[float, float]] = {}
-        self._passed_over: set[TablePath] = set()
+        self._skipped: set[TablePath] = set()
 
     def stop(self) -> None:
-        """End soon: rounds are given up, their files removed. Any thread may call it."""
+        """Stop soon: abort all rounds and remove their files. Any thread may call it."""
         self._stopping.cancel()
         self._ended.put(None)
 
     def run(self, *, once: bool = False) -> None:
-        """Work until `stop`; or with `once`, until the coordinator has no table to give.
+        """Work until `stop`; or with `once`, until the coordinator has no table to assign.
 
         Raises:
-            FlussError: The coordinator cannot be reached for the first time, or refuses.
+            FlussError: The first heartbeat fails, or the coordinator refuses one.
         """
         with ThreadPoolExecutor(
             self._options.tables_max, thread_name_prefix="fluss-tier-table"
@@ -168,29 +169,33 @@ class Worker:
             finally:
                 self._stopping.cancel()
                 pool.shutdown(wait=True)
-                self._say_goodbye()
+                self._return_tables()
 
     def _work(self, pool: ThreadPoolExecutor, *, once: bool) -> None:
-        empty, has_spoken = 0, False
+        empty, is_connected = 0, False
         while not self._stopping.is_cancelled:
             is_ending = once and empty >= EMPTY_ANSWERS
-            asked, assigned = self._beat(wants_tables=not is_ending, may_fail=has_spoken)
-            has_spoken = True
-            if assigned is not None and self._is_wanted(assigned):
-                self._passed_over.clear()
+            asked, assigned = self._beat(wants_tables=not is_ending, may_fail=is_connected)
+            is_connected = True
+            if assigned is not None and self._is_accepted(assigned):
+                self._skipped.clear()
                 pool.submit(self._round, assigned)
                 empty = 0
-            elif asked and (assigned is None or self._has_seen(assigned)):
+            elif asked and (assigned is None or self._is_skipped_again(assigned)):
                 empty += 1
             is_idle = not self._leases.tables
             if once and is_idle and empty >= EMPTY_ANSWERS:
                 return
-            self._wait(wants_tables=not is_ending, hurries=once and is_idle)
+            self._wait(wants_tables=not is_ending, is_impatient=once and is_idle)
 
     # --- the coordinator ----------------------------------------------------------------------
 
     def _beat(self, *, wants_tables: bool, may_fail: bool) -> tuple[bool, Assigned | None]:
-        """Say what is done; whether a table was asked for, and the one that was given."""
+        """Send a heartbeat.
+
+        Returns:
+            Whether it asked for a table, and the table that the coordinator has assigned.
+        """
         with self._lock:
             beat = self._leases.beat(time.monotonic(), wants_tables=wants_tables)
         try:
@@ -205,11 +210,11 @@ class Worker:
             self._leases.answered(beat, answer.assigned, answer.errors)
         return beat.wants_table, answer.assigned
 
-    def _say_goodbye(self) -> None:
-        """Give back what was not finished, so that others need not wait for the lease to end."""
+    def _return_tables(self) -> None:
+        """Return unfinished tables, so that other workers need not wait for the leases to end."""
         with self._lock:
-            for each in self._leases.tables:
-                self._leases.ended(each, Outcome.FAILED)
+            for table in self._leases.tables:
+                self._leases.ended(table, Outcome.FAILED)
             beat = self._leases.beat(time.monotonic(), wants_tables=False)
         if beat.finished or beat.failed:
             try:
@@ -217,8 +222,8 @@ class Worker:
             except FlussError:
                 return  # the lease ends by itself
 
-    def _is_wanted(self, table: Assigned) -> bool:
-        """Whether it is copied now; if not, it goes back to the end of the queue."""
+    def _is_accepted(self, table: Assigned) -> bool:
+        """Whether the worker copies a table now; if not, it returns the table to the queue."""
         tables = self._options.tables
         pause_until, _ = self._pauses.get(table.path, (0.0, 0.0))
         if (tables is None or table.path in tables) and time.monotonic() >= pause_until:
@@ -227,21 +232,21 @@ class Worker:
             self._leases.ended(table, Outcome.FAILED)
         return False
 
-    def _has_seen(self, table: Assigned) -> bool:
-        """Whether an unwanted table has come before: then the queue has no other one."""
-        if table.path not in self._passed_over:
-            self._passed_over.add(table.path)
+    def _is_skipped_again(self, table: Assigned) -> bool:
+        """Whether a table is skipped for the second time: then the queue has no other one."""
+        if table.path not in self._skipped:
+            self._skipped.add(table.path)
             return False
-        self._passed_over.clear()
+        self._skipped.clear()
         with self._lock:
             self._leases.rest(time.monotonic())
         return True
 
-    def _wait(self, *, wants_tables: bool, hurries: bool) -> None:
+    def _wait(self, *, wants_tables: bool, is_impatient: bool) -> None:
         with self._lock:
             wait_s = self._leases.wait_s(time.monotonic(), wants_tables=wants_tables)
         try:
-            self._ended.get(timeout=min(wait_s, 0.2) if hurries else max(wait_s, 0.05))
+            self._ended.get(timeout=min(wait_s, 0.2) if is_impatient else max(wait_s, 0.05))
         except queue.Empty:
             return
 
@@ -259,7 +264,7 @@ class Worker:
             )
             self._pauses.pop(assigned.path, None)
             outcome = Outcome.MORE if report.has_more else Outcome.DONE
-        except Exception as error:  # noqa: BLE001 - whatever it is, other tables are copied on
+        except Exception as error:  # noqa: BLE001 - no error of one table may stop the others
             report = RoundReport(
                 table=assigned.path, took_s=time.monotonic() - began, error=as_fluss_error(error)
             )
@@ -282,7 +287,7 @@ class Worker:
 
 
 def as_fluss_error(error: Exception) -> FlussError:
-    """An error of whatever kind as one that has a sentence and a place for a hint."""
+    """Turn any error into a `FlussError`, which has a sentence and a hint."""
     if isinstance(error, FlussError):
         return error
     why = " ".join(str(error).split())[:300]
@@ -299,10 +304,11 @@ def rounds_now(
     *,
     cancellation: Cancellation,
 ) -> None:
-    """Make rounds of tables now, until all rows are copied, whichever worker has them.
+    """Run rounds of tables until all rows are copied, without leases.
 
-    Two rounds of one table at the same time are no danger: one of them is committed. But Fluss's
-    job in Flink repeats a commit that has met another one, and would add its rows twice.
+    If two workers run rounds of one table at the same time, one of them commits and the other one
+    fails with a conflict. But Fluss's job in Flink retries a commit after a conflict, and would add
+    its rows twice.
     """
     for path in tables:
         began = time.monotonic()
@@ -310,7 +316,7 @@ def rounds_now(
             try:
                 handle = connection.engine.run(connection.table(path))
                 found = one_round(handle, options, cancellation=cancellation)
-            except Exception as error:  # noqa: BLE001 - as above
+            except Exception as error:  # noqa: BLE001 - no error of one table may stop the others
                 if not cancellation.is_cancelled:
                     took = time.monotonic() - began
                     report(RoundReport(table=path, took_s=took, error=as_fluss_error(error)))

@@ -1,7 +1,8 @@
-"""What workers note about their tables, for `fluss tier status`: a small file for each worker.
+"""The notes of workers about their tables, for `fluss tier status`: a small file for each worker.
 
-The cluster knows how far a table has been copied, and nothing of errors. So a worker writes what
-happened last to each of its tables into a folder; workers on several machines can share one.
+The cluster knows how far a table has been copied, but not which errors occurred. So each worker
+writes the result of each table's last round into a folder. Workers on several machines can share a
+folder.
 """
 
 from __future__ import annotations
@@ -16,24 +17,24 @@ from typing import Final
 from fluss_lake.tiering.worker import RoundReport
 
 _SUFFIX: Final = ".json"
-# Notes of workers that have been silent for so long are left out.
+# Older notes are ignored: their worker has stopped.
 OLD_S: Final = 7 * 86_400
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TableNote:
-    """What a worker last did at a table.
+    """A worker's note about its last round of a table.
 
     Attributes:
         cluster: The bootstrap servers.
         table: The table.
         worker: The worker.
-        at_s: When, in seconds since 1970.
+        at_s: When the round ended, in seconds since 1970.
         rows: How many changes the last round with rows has copied.
-        took_s: How long it took.
-        error: Why the last round failed; empty where it did not.
-        hint: What to do about it.
-        failures: How many rounds have failed since one did not.
+        took_s: How long the last round took.
+        error: Why the last round failed; empty if it did not fail.
+        hint: The hint of the error.
+        failures: How many rounds have failed since the last successful one.
     """
 
     cluster: str
@@ -56,7 +57,7 @@ class WorkerNotes:
     """The notes of one worker.
 
     Args:
-        folder: Where notes are; None to write none.
+        folder: The folder of notes; None to write none.
         cluster: The bootstrap servers.
         worker: The worker.
     """
@@ -95,7 +96,7 @@ class WorkerNotes:
             whole.write_text(text)
             whole.replace(self._path)
         except OSError:
-            return  # notes are no reason to stop copying
+            return  # a failure to write notes must not stop copying
 
 
 def read_notes(folder: Path, cluster: str, now_s: float) -> dict[str, TableNote]:
@@ -106,7 +107,7 @@ def read_notes(folder: Path, cluster: str, now_s: float) -> dict[str, TableNote]
             listed = json.loads(path.read_text())
             notes = [TableNote(**each) for each in listed]
         except (OSError, ValueError, TypeError):
-            continue  # it is being written, or of another release
+            continue  # another worker is writing it, or it is of another release
         for note in notes:
             is_newer = note.table not in newest or newest[note.table].at_s < note.at_s
             if note.cluster == cluster and is_newer and now_s - note.at_s < OLD_S:

@@ -1,9 +1,9 @@
-"""Carries out a unit of work: reads a range of a bucket, and writes its files.
+"""Runs a task: reads an offset range of a bucket, and writes its files.
 
-`write_range` is the one function that writes rows into a lake, for workers, Spark and programs.
-Rows of a log are appended. Changes by key are folded first: the last of each key decides, and a key
-whose first change is not an insert had a row before, which is deleted. Folding takes bounded
-memory; what does not fit waits on disk (`fluss.state.changes`).
+`write_range` is the only function that writes rows into a lake, for workers, Spark and programs.
+Rows of a log are appended. Changes by key are folded first: the last change of a key decides, and a
+key whose first change is not an insert had a row before, which is deleted. Folding takes bounded
+memory; changes that do not fit are spilled to disk (`fluss.state.changes`).
 """
 
 from __future__ import annotations
@@ -50,15 +50,16 @@ def write_range(
     Args:
         task: The task.
         table: The table, of a connection of this process.
-        io: The files of the lake; `lake_files.file_io` opens them where there is no catalog.
-        cancellation: Ends the work from another thread.
-        is_late: Whether it should end where it is; the rest of the range is of another round.
+        io: The file system of the lake; `lake_table.file_io` opens it without a catalog.
+        cancellation: Cancels the task from another thread.
+        is_late: Whether the task should stop at the offset it has reached; the next round reads
+            the rest of the range.
 
     Returns:
-        What was written; nothing of it is part of the table yet.
+        The written files; they are not part of the table before the commit.
 
     Raises:
-        TableNotFoundError: The table has been made again since the task was planned.
+        TableNotFoundError: The table was dropped and created again since the task was planned.
         FlussError: The range cannot be read, or the files cannot be written; none is left.
     """
     _check_table(task, table)
@@ -84,18 +85,18 @@ def carry_out(
     cancellation: Cancellation | None = None,
     read_s_max: float = math.inf,
 ) -> WrittenRange:
-    """Carry out a task in a process that has nothing but the settings to connect with.
+    """Run a task in a process that has no connection yet.
 
     Args:
         task: The task.
-        config: How to reach the cluster; the environment or the profile otherwise.
-        settings: What is added to the lake's settings, such as keys of object storage; what they
-            leave out is read from the environment and `.pyiceberg.yaml`, as everywhere.
-        cancellation: Ends the work from another thread.
-        read_s_max: How long it reads; the rest of the range belongs to another round.
+        config: How to reach the cluster; None for the environment or the profile.
+        settings: Additional settings of the lake, such as keys of object storage. Missing ones are
+            read from the environment and from `.pyiceberg.yaml`.
+        cancellation: Cancels the task from another thread.
+        read_s_max: How long the task reads; the next round reads the rest of the range.
 
     Raises:
-        FlussError: As of `write_range`.
+        FlussError: As for `write_range`.
     """
     is_late = ends_after(read_s_max)
     connection = connection_for(completed(config_of(config)))
@@ -118,8 +119,8 @@ def unwritable(task: RangeTask, error: OSError) -> FlussError:
     why = " ".join(str(error).split())[:300] or type(error).__name__
     return FlussError(
         f"The files of the lake of {task.table_path} cannot be written: {why}.",
-        hint="Is the disk full, or are the rights to write missing? Nothing of the round was "
-        "committed; the next one begins where this one did.",
+        hint="The disk may be full, or the worker may not be allowed to write. Nothing of the round "
+        "was committed; the next one starts where this one did.",
         **describe(task),
     )
 
@@ -127,7 +128,7 @@ def unwritable(task: RangeTask, error: OSError) -> FlussError:
 def _check_table(task: RangeTask, table: TableHandle) -> None:
     if table.info.table_id != task.table_id:
         raise TableNotFoundError(
-            f"The table {task.table_path} was dropped and made again since the round began.",
+            f"The table {task.table_path} was dropped and created again since the round started.",
             hint="The next round copies the new one.",
             table=str(task.table_path),
         )
@@ -135,7 +136,7 @@ def _check_table(task: RangeTask, table: TableHandle) -> None:
 
 @dataclass(slots=True)
 class _Writing:
-    """The work at one task."""
+    """One run of a task."""
 
     task: RangeTask
     table: TableHandle
@@ -148,7 +149,7 @@ class _Writing:
     max_timestamp_ms: int | None = None
 
     def result(self) -> WrittenRange:
-        """Do it."""
+        """Read the range and write its files."""
         removed: frozenset[str] = frozenset()
         rows, deletes = self._new_writer("rows"), None
         if self.task.state is not None:
@@ -176,13 +177,13 @@ class _Writing:
 
     def abandon(self) -> None:
         """Remove what was written."""
-        for each in self.writers:
-            each.abandon()
+        for writer in self.writers:
+            writer.abandon()
 
     def _new_writer(self, kind: str, *, is_deletes: bool = False) -> FileWriter:
         task = self.task
         place = "" if task.partition_name is None else f"{task.bucket.partition_id}-"
-        # Two carriers of one task never write the same file.
+        # Two runs of one task never write the same file.
         name = f"{task.round_id}-{place}{task.bucket.bucket_id}-{uuid.uuid4().hex[:12]}-{kind}"
         writer = FileWriter(
             io=self.io,
@@ -232,7 +233,7 @@ class _Writing:
         keys = RowKeys(info, range(len(info.schema.columns)))
         last, first = self._last_changes(), self._first_changes()
         names = list(info.primary_keys)
-        # Rows that have expired are gone without a change: no insert is known to be the first.
+        # Rows expire without a change: an insert may follow a row that the lake still has.
         may_miss = info.options.has_row_ttl
         try:
             for stretch in self._stretches():
@@ -250,7 +251,7 @@ class _Writing:
             first.close()
 
     def _write_over_present(self, rows: FileWriter) -> frozenset[str]:
-        """Write the files of the bucket again that have rows of changed keys."""
+        """Rewrite the files of the bucket that have rows with changed keys."""
         info = self.table.info
         keys = RowKeys(info, range(len(info.schema.columns)))
         last, changed = self._last_changes(), ChangedKeys(self.task.memory_bytes // 4)
@@ -285,7 +286,7 @@ class _Writing:
 
 
 def _follows(types: np.ndarray) -> BoolArray:
-    """Which changes are the second half of an update whose first half is before them."""
+    """Which changes are the second half of an update whose first half is directly before them."""
     follows: BoolArray = types == ChangeType.UpdateAfter
     follows[1:] &= types[:-1] == ChangeType.UpdateBefore
     follows[:1] = False
