@@ -266,8 +266,8 @@ class _Handler(BaseHTTPRequestHandler):
         return self.rfile.read(int(self.headers.get("Content-Length") or 0))
 
     def _forward(self, body: bytes) -> tuple[int, list[tuple[str, str]], bytes]:
-        headers = {k: v for k, v in self.headers.items() if k.lower() not in {"expect", "te"}}
-        headers.pop("Transfer-Encoding", None)
+        left_out = {"expect", "te", "transfer-encoding", "content-length"}
+        headers = {k: v for k, v in self.headers.items() if k.lower() not in left_out}
         headers["Content-Length"] = str(len(body))
         connection = http.client.HTTPConnection(HOST, self.gate.moto_port, timeout=60)
         try:

@@ -27,6 +27,12 @@ TABLE = table_of(schema_of(id="INT"))
         (ForbiddenError("no"), AuthorizationError),
         (RuntimeError('FATAL: password authentication failed for user "x"'), AuthenticationError),
         (OSError("AWS Error ACCESS_DENIED during GetObject operation: No"), AuthenticationError),
+        (OSError("AWS Error UNKNOWN (HTTP status 400) during HeadObject: No"), AuthenticationError),
+        (OSError("AWS Error UNKNOWN (HTTP status 500) during HeadObject: No"), FlussError),
+        (
+            OSError("AWS Error UNKNOWN: ExpiredToken during GetObject operation"),
+            AuthenticationError,
+        ),
         (OSError("Connection refused"), ConnectError),
         (RuntimeError("Max retries exceeded with url"), ConnectError),
         (RuntimeError("something else"), FlussError),

@@ -32,7 +32,9 @@ _HIDDEN: Final = "***"
 _LOGIN_IN_URL: Final = re.compile(r"(//[^/\s:@]*):[^/\s@]*@")
 _NO_LOGIN: Final = re.compile(
     r"authentication failed|no password supplied|access[_ ]?denied|InvalidAccessKeyId"
-    r"|SignatureDoesNotMatch|does not exist.*role|role .* does not exist",
+    r"|SignatureDoesNotMatch|ExpiredToken|InvalidToken|does not exist.*role|role .* does not exist"
+    # An answer to HEAD has no body, so an expired token is known by its status alone.
+    r"|HTTP status (?:400|401|403)\) during Head",
     re.IGNORECASE,
 )
 _NO_SERVER: Final = re.compile(
