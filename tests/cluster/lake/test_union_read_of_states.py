@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+import uuid
 
 import polars as pl
 import pyarrow as pa
@@ -106,3 +107,18 @@ def test_a_partition_that_was_dropped_keeps_its_last_state(keyed):
     keyed.drop_partition({"day": "d2"})
     assert keyed.scan(filter="day = 'd2'", lake="off").count() == 0
     assert in_order(keyed.scan(filter="day = 'd2'").to_arrow()) == last
+
+
+@pytest.mark.parametrize("options", [{}, {"filter": "n < 10"}, {"with_metadata": ["_bucket"]}])
+def test_rows_of_a_kv_snapshot_have_no_offset_and_are_read(lake_cluster, session, iceberg, options):
+    name = f"loaded_{uuid.uuid4().hex[:8]}"
+    columns = {"id": "BIGINT", "n": "BIGINT"}
+    table = session.create_table(name, columns, primary_key=["id"], buckets=2, properties=LAKE)
+    table.upsert({"id": list(range(100)), "n": list(range(100))})
+    tier_state(table, lake_cluster.bootstrap_servers, iceberg(table), is_of_snapshot=True)
+    in_lake = table.scan(**options, lake="off").to_arrow()
+    assert in_order(table.scan(**options, lake="only").to_arrow()) == in_order(in_lake)
+    table.upsert({"id": [5, 200], "n": [-1, -2]})
+    expected = table.scan(**options, lake="off").to_arrow()
+    assert in_order(table.scan(**options).to_arrow()) == in_order(expected)
+    assert table.scan(**options).count() == expected.num_rows

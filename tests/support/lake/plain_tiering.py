@@ -33,10 +33,17 @@ def tier_log(table: Any, bootstrap: str, iceberg: Any, rows: pa.Table) -> int:
     return _commit(table, bootstrap, iceberg, _ends(rows))
 
 
-def tier_state(table: Any, bootstrap: str, iceberg: Any) -> int:
+def tier_state(table: Any, bootstrap: str, iceberg: Any, *, is_of_snapshot: bool = False) -> int:
     """Replace the rows of the lake by the state of a table with a primary key.
 
     Its rows get the last offset of their bucket, as if one commit had written all of them.
+
+    Args:
+        table: The table of a session.
+        bootstrap: The cluster.
+        iceberg: The Iceberg table.
+        is_of_snapshot: Whether rows get the offset and the time -1 instead, as those have that
+            Fluss's job in Flink takes from a KV snapshot.
     """
     changes = table.scan(mode="changelog", with_metadata=True, lake="off").to_arrow()
     state = table.scan(as_of="latest", with_metadata=PLACE, lake="off").to_arrow()
@@ -50,6 +57,11 @@ def tier_state(table: Any, bootstrap: str, iceberg: Any) -> int:
             for name in placed.column_names
         ]
     )
+    if is_of_snapshot:
+        for name in ("_log_offset", "_commit_timestamp"):
+            place, kind = rows.column_names.index(name), rows.schema.field(name).type
+            unknown = pa.array([-1] * rows.num_rows, pa.int64()).cast(kind)
+            rows = rows.set_column(place, name, unknown)
     iceberg.refresh()
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # of deletes, which pyiceberg does not write

@@ -62,6 +62,15 @@ class LakePart:
     rows_left_out: int = 0
     size_bytes_left_out: int = 0
 
+    @property
+    def start_of_state(self) -> int:
+        """The first offset of the rows by key.
+
+        Fluss's job in Flink begins a table with the rows of its KV snapshots, which have the offset
+        -1 (`ScanRecord.INVALID` in Java).
+        """
+        return min(0, self.first_offset)
+
 
 def _no_places() -> Int64Array:
     return np.empty(0, dtype=np.int64)

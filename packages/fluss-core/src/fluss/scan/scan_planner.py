@@ -346,7 +346,8 @@ class _Pinning:
             if options.lake is LakeUse.ONLY or not bucket.is_in_log:
                 end = bucket.lake_end or 0
                 if bucket.lake is not None:
-                    alone.append(replace(placed, start=0, stop=end, lake=bucket.lake))
+                    start = bucket.lake.start_of_state
+                    alone.append(replace(placed, start=start, stop=end, lake=bucket.lake))
             elif bucket.bucket in past:
                 lakes[bucket.bucket] = past[bucket.bucket]
                 splits.append(replace(placed, stop=plan.requested_stop(bucket, self.end)))

@@ -193,7 +193,7 @@ class _Reading:
             info,
             plan.lake,
             columns=names,
-            start=0,
+            start=plan.lake.start_of_state,
             stop=plan.lake_end,
             settings=self._table.connection.lake_settings(),
             predicate=self._predicate,
