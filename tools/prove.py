@@ -217,8 +217,9 @@ PROOFS = (
     ),
     Proof(
         name="pipeline",
-        claim="The pipeline of the examples is killed at each of its steps and started again: every "
-        "table and the Parquet files equal a plain computation. Spark reads, writes and streams by "
+        claim="The pipeline of the examples is killed at each of its steps and started again, with a lake "
+        "and without: every table, the lake's part of it, and the Parquet files equal a plain "
+        "computation, also when the logs expire as soon as the lake has them. Spark reads, writes and streams by "
         "Spark Connect, on a cluster whose workers are sent all of ours, with Java from pip, and "
         "as a declared pipeline.",
         tests=("tests/examples/test_pipeline.py", "tests/engines/spark/test_elsewhere.py"),

@@ -2,11 +2,16 @@
 
     files ─ ingest ─▶ raw ─┬─ clean ──────▶ clicks ─┬─ minutes ─▶ minutes (by key: for queries)
                            └─ quarantine ─▶ quarantine             └─ history ─▶ Parquet by day
+    raw, clicks, quarantine, minutes ─ lake ─▶ Iceberg (where the cluster has a lake)
 
 Five streaming queries, each with its own checkpoint in the work folder. After a restart each query
 continues at its checkpoint: logs are appended exactly once, keys are upserted, and Parquet files
 count when they are committed. A line that is not a click goes to the quarantine with the reason,
 and does not stop the pipeline.
+
+The step `lake` copies the rows of all tables into their lake, as tasks of the same Spark session.
+It needs no checkpoint: the lake's newest snapshot says where it ends. From then on the logs may
+expire, and a query of a table still has every row: the lake's, and from the log those since.
 
     python examples/pipeline/pipeline.py fluss://127.0.0.1:9123 clicks/ work/
     python examples/pipeline/pipeline.py fluss://127.0.0.1:9123 clicks/ work/ --follow
@@ -28,6 +33,7 @@ from pyspark.sql.streaming import DataStreamWriter, StreamingQuery
 
 import fluss
 import fluss_spark
+from fluss.errors import FlussError
 
 RAW = pa.schema([("file", pa.string()), ("line", pa.string())])
 CLICKS = pa.schema(
@@ -48,12 +54,20 @@ MINUTES = pa.schema(
         ("spent_ms", pa.int64()),
     ]
 )
+TABLES = {"raw": RAW, "clicks": CLICKS, "quarantine": QUARANTINE, "minutes": MINUTES}
+KEYS = {"minutes": ["minute", "page"]}
+BUCKET_KEYS = {"minutes": "page"}  # a table in Iceberg has one
 # How a line is parsed before it is validated: times as texts, numbers as wide integers.
 WRITTEN = "id string, user string, page string, at string, spent_ms bigint"
 SPENT_MS_MAX = 24 * 60 * 60 * 1000
 LOOK_S = 0.2
 INTERRUPTED = threading.Event()
 LATE_MAX = "1 day"  # a click that arrives later is in `clicks`, but no longer in `minutes`
+FRESHNESS_S = 10  # how far the lake may lag behind
+NO_LAKE = (
+    "The tables have no lake, and their rows as long as the logs are kept. "
+    "`fluss server --lake` has one."
+)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -68,6 +82,8 @@ class Pipeline:
         work: The folder of its checkpoints and of the Parquet files.
         files_per_batch: How many files a micro-batch takes.
         rows_per_batch: How many rows of a log a micro-batch takes.
+        keep_log: How long the logs of new tables are kept, such as "1d"; Fluss's default otherwise.
+            Rows that the lake does not have yet are kept longer.
     """
 
     spark: SparkSession
@@ -77,6 +93,7 @@ class Pipeline:
     work: Path
     files_per_batch: int = 10
     rows_per_batch: int = 100_000
+    keep_log: str | None = None
 
     @property
     def steps(self) -> dict[str, Callable[[], DataStreamWriter]]:
@@ -94,15 +111,38 @@ class Pipeline:
         """The folder of the history."""
         return self.work / "history"
 
+    @property
+    def url(self) -> str:
+        """The address of the database."""
+        return f"fluss://{self.servers}/{self.database}"
+
     def create_tables(self) -> None:
-        """Create missing tables."""
-        with fluss.connect(f"fluss://{self.servers}/{self.database}") as session:
+        """Create missing tables, and give them to the lake if the cluster has one."""
+        properties = {"table.datalake.freshness": f"{FRESHNESS_S}s"}
+        if self.keep_log is not None:
+            properties["table.log.ttl"] = self.keep_log
+        with fluss.connect(self.url) as session:
             session.create_database(self.database, ignore_if_exists=True)
-            for name, schema in (("raw", RAW), ("clicks", CLICKS), ("quarantine", QUARANTINE)):
-                session.create_table(name, schema, buckets=2, ignore_if_exists=True)
-            session.create_table(
-                "minutes", MINUTES, primary_key=["minute", "page"], buckets=2, ignore_if_exists=True
-            )
+            for name, schema in TABLES.items():
+                session.create_table(
+                    name,
+                    schema,
+                    primary_key=KEYS.get(name),
+                    bucket_key=BUCKET_KEYS.get(name),
+                    buckets=2,
+                    properties=properties,
+                    ignore_if_exists=True,
+                )
+                # A cluster with a lake notes its format in every new table.
+                options = session.table(name).info.options
+                if options.datalake_format is not None and not options.datalake_enabled:
+                    session.alter_table(name, set_properties={"table.datalake.enabled": "true"})
+
+    @property
+    def has_lake(self) -> bool:
+        """Whether the tables are copied into a lake."""
+        with fluss.connect(self.url) as session:
+            return all(session.table(name).info.options.datalake_enabled for name in TABLES)
 
     def run(self) -> None:
         """Run all steps over the present files, and end."""
@@ -113,9 +153,16 @@ class Pipeline:
                 return
             rows = sum(each.numInputRows for each in query.recentProgress)
             print(f"{name:<11}{rows:>9,} rows read")
+        if not self.has_lake:
+            print(NO_LAKE)
+            return
+        copied, errors = self.copy(now=True)
+        print(f"{'lake':<11}{copied:>9,} rows copied")
+        for each in errors:
+            raise each
 
     def follow(self, seconds: float = 1.0) -> list[StreamingQuery]:
-        """Start all steps; they run until they are stopped."""
+        """Start all queries; they run until they are stopped. `keep_copying` is the step `lake`."""
         return [self.start(name, every=f"{seconds} seconds") for name in self.steps]
 
     def start(self, name: str, *, every: str | None = None) -> StreamingQuery:
@@ -169,6 +216,29 @@ class Pipeline:
         return (
             days.writeStream.format("parquet").partitionBy("day").option("path", str(self.parquet))
         )
+
+    # --- the lake ---------------------------------------------------------------------------------
+
+    def copy(self, *, now: bool = False) -> tuple[int, list[FlussError]]:
+        """Copy rows into the lake: all of them, or those of the tables that are due.
+
+        Returns:
+            How many rows and changes were copied, and the errors of tables that were not.
+        """
+        tables = [f"{self.database}.{name}" for name in TABLES]
+        done = fluss_spark.tier(self.spark, tables, cluster=self.url, now=now, once=not now)
+        return done.changes, list(done.errors.values())
+
+    def keep_copying(self, stopping: threading.Event) -> None:
+        """Copy rows until `stopping` is set; a lake that cannot be reached stops nothing else."""
+        while not stopping.is_set():
+            try:
+                _, errors = self.copy()
+            except FlussError as error:
+                errors = [error]
+            for each in errors:
+                print(f"lake: {each}", file=sys.stderr)
+            stopping.wait(FRESHNESS_S)
 
     # --- shared by the steps ----------------------------------------------------------------------
 
@@ -237,6 +307,23 @@ def _failed(query: StreamingQuery) -> Exception | None:
     return query.exception()
 
 
+def follow(pipeline: Pipeline) -> None:
+    """Run all steps until Ctrl-C, or until one has failed."""
+    print("Running until Ctrl-C.")
+    if not pipeline.has_lake:
+        print(NO_LAKE)
+        wait_for(*pipeline.follow())
+        return
+    stopping = threading.Event()
+    copying = threading.Thread(target=pipeline.keep_copying, args=(stopping,))
+    copying.start()
+    try:
+        wait_for(*pipeline.follow())
+    finally:
+        stopping.set()
+        copying.join()  # a round that has begun is committed
+
+
 def main() -> None:
     """Run it on the files of a folder."""
     parser = argparse.ArgumentParser(description="Clicks from files to tables.")
@@ -246,6 +333,9 @@ def main() -> None:
     parser.add_argument("--database", default="clicks")
     parser.add_argument("--files-per-batch", type=int, default=10)
     parser.add_argument("--follow", action="store_true", help="run until Ctrl-C")
+    parser.add_argument(
+        "--keep-log", help="how long new tables keep their logs, such as 1d; 7d otherwise"
+    )
     given = parser.parse_args()
     spark = fluss_spark.session(
         "clicks",
@@ -259,13 +349,13 @@ def main() -> None:
         source=given.source,
         work=given.work,
         files_per_batch=given.files_per_batch,
+        keep_log=given.keep_log,
     )
     # PySpark's own handler cancels running tasks, with a traceback for each.
     signal.signal(signal.SIGINT, lambda *_: INTERRUPTED.set())
     pipeline.create_tables()
     if given.follow:
-        print("Running until Ctrl-C.")
-        wait_for(*pipeline.follow())
+        follow(pipeline)
     else:
         pipeline.run()
     spark.stop()
