@@ -201,7 +201,7 @@ def test_earlier_versions_refuse_a_directory_with_a_lake(tmp_path, monkeypatch):
 @pytest.mark.parametrize(
     ("lake", "what"),
     [
-        ("nosuch://x", "no catalog of Iceberg"),
+        ("nosuch://x", "not a catalog of Iceberg"),
         ("postgresql://ann@localhost/lake", "warehouse"),
         ({"url": "sqlite:////proc/none/x.db"}, "cannot be opened"),
         ("http://127.0.0.1:1", "cannot be opened"),
@@ -224,7 +224,7 @@ def test_a_commit_names_files_of_its_table_alone(tmp_path, path):
         named = path.format(data=tmp_path, other=requests.prepared("u", [(None, 0, 1)]))
         answer = requests.commit(requests.table_id("t"), 5, named)
         assert answer.error_code == -1
-        assert "no file of offsets" in answer.error_message
+        assert "not a file of offsets" in answer.error_message
         with pytest.raises(RefusedError, match="53"):
             requests.snapshot("t")
         requests.client.close()

@@ -1,7 +1,7 @@
-"""The past of Fluss tables in Iceberg: scans read it together with the log, `tier` writes it.
+"""The lake of Fluss tables in Iceberg: scans read it together with the log, and `tier` writes it.
 
-Installing this package is enough for reading: `fluss` finds it by its entry point, and a scan of a
-table that has a snapshot in its lake reads both.
+To read, install this package: `fluss` finds it by its entry point. A scan of a table that has a
+snapshot in its lake then reads the lake and the log.
 """
 
 from __future__ import annotations
@@ -27,24 +27,24 @@ def tier(
 ) -> Tally:
     """Copy the rows of tables into their lakes.
 
-    It asks the coordinator for tables, as Fluss's own service does, and makes a round of each:
-    several workers may run beside each other. It does not return before it is interrupted, unless
-    `once` or `now` is set.
+    The worker asks the coordinator for tables, as Fluss's own service does, and runs a round for
+    each. Several workers may run concurrently. The function does not return until it is
+    interrupted, unless `once` or `now` is set.
 
     Args:
-        tables: The names of the tables; all that have a lake otherwise.
-        cluster: A session, or settings to connect with; as of `fluss.connect` otherwise.
-        once: Whether it ends when the coordinator has no more tables to give. A table is given
-            when its `table.datalake.freshness` has passed since it was last copied.
-        now: Whether it copies all rows of the tables now, without asking the coordinator. Not
-            while a job in Flink copies the same table: that one may add its rows twice.
+        tables: The names of the tables; None for all that have a lake.
+        cluster: A session, or settings to connect with; None for those of `fluss.connect`.
+        once: Whether to return when the coordinator has no more tables to assign. It assigns a
+            table when `table.datalake.freshness` has passed since the table was last copied.
+        now: Whether to copy all rows of the tables now, without asking the coordinator. Do not use
+            it while a job in Flink copies the same table: the job may add its rows twice.
         on_round: Called after each round.
         **options: `write_mode`, `rows_max`, `skips_lost`, `file_bytes`, `memory_bytes`, `settings`
             (of `RoundOptions`), `tables_max`, `threads`, `round_s_max`, `carry` (of
             `WorkerOptions`).
 
     Returns:
-        What was done, with the last error of each table that could not be copied.
+        The totals, with the last error of each table that could not be copied.
 
     Raises:
         FlussError: The cluster cannot be reached. Errors of single tables are in the result.

@@ -1,9 +1,10 @@
-"""Translates what is known of a catalog into the properties that pyiceberg takes.
+"""Translates the settings of a catalog into the properties of pyiceberg.
 
-Three sources are merged, the later before the earlier: the table's own properties, which the
-cluster tells each client without passwords; what pyiceberg reads for a catalog of this name
-(`.pyiceberg.yaml`, `PYICEBERG_CATALOG__...`); and the settings of the client (`lake.password`,
-`FLUSS_LAKE_PASSWORD`). Java and Python name some things differently; this file alone translates.
+Three sources are merged; a later one overrides an earlier one. First the table's properties, which
+the cluster sends to every client without passwords. Then pyiceberg's own settings for a catalog of
+this name (`.pyiceberg.yaml`, `PYICEBERG_CATALOG__...`). Last the settings of the client
+(`lake.password`, `FLUSS_LAKE_PASSWORD`). Some names differ between Java and Python; only this file
+translates them.
 """
 
 from __future__ import annotations
@@ -22,9 +23,9 @@ PROPERTY_PREFIX: Final = "table.datalake.iceberg."
 DEFAULT_NAME: Final = "fluss-iceberg-catalog"
 POSTGRESQL_EXTRA: Final = "fluss-lake[postgresql]"
 _JDBC: Final = re.compile(r"^jdbc:(\w+):(.*)$")
-# What pyiceberg calls differently.
+# Properties with another name in pyiceberg.
 _RENAMED: Final = {"client.region": "s3.region", "s3.path-style-access": ""}
-# The settings of the client that have another name here.
+# Settings of the client with another name in a catalog.
 _SETTINGS: Final = {
     "user": "jdbc.user",
     "password": "jdbc.password",
@@ -43,16 +44,16 @@ def catalog_properties(
     settings: Mapping[str, str],
     of_pyiceberg: Mapping[str, Any] | None = None,
 ) -> dict[str, str]:
-    """Return the properties of a table's catalog as pyiceberg wants them.
+    """Return the properties of a table's catalog for pyiceberg.
 
     Args:
         properties: The table's properties.
-        settings: What the user has set in Fluss's own way.
-        of_pyiceberg: What the user has set in pyiceberg's own ways.
+        settings: The user's settings of the Fluss client.
+        of_pyiceberg: The user's settings of pyiceberg.
 
     Raises:
-        ConfigError: The table does not say where its catalog is.
-        UnsupportedOperationError: Python has no catalog of this type.
+        ConfigError: The table does not name its catalog.
+        UnsupportedOperationError: pyiceberg has no catalog of this type.
         MissingExtraError: The driver of the catalog's database is not installed.
     """
     given = {
@@ -86,7 +87,7 @@ def catalog_properties(
 def _rest_properties(given: Mapping[str, str]) -> dict[str, str]:
     if "credential" not in given or "uri" not in given:
         return {**given, "type": "rest"}
-    # Where the protocol has it; pyiceberg would warn that it is not configured.
+    # The path is that of the protocol; without it, pyiceberg warns that none is configured.
     tokens = f"{given['uri'].rstrip('/')}/v1/oauth/tokens"
     return {"oauth2-server-uri": tokens, **given, "type": "rest"}
 
@@ -103,7 +104,7 @@ def _sql_properties(given: Mapping[str, str]) -> dict[str, str]:
     return {
         "type": "sql",
         "uri": _with_login(url, given.get("jdbc.user", ""), given.get("jdbc.password", "")),
-        # The servers have made its tables.
+        # The servers have created the catalog's tables.
         "init_catalog_tables": "false",
     }
 
@@ -128,7 +129,7 @@ def _driver() -> str:
 
 
 def _with_login(url: str, user: str, password: str) -> str:
-    """A URL with user and password, where it has a host and no login of its own."""
+    """Add user and password to a URL, if it has a host and no login yet."""
     parts = urlsplit(url)
     if not parts.netloc or not user or "@" in parts.netloc:
         return url

@@ -189,9 +189,10 @@ def _together(pieces: Sequence[pa.Array]) -> pa.Array:
 
 
 def _widest(kinds: set[Any]) -> Any:
-    """The type for a column that was widened between two commits, or written by two programs.
+    """The common type of a column that was widened, or was written by two programs.
 
-    Texts and bytes are large ones in files of pyiceberg, and not in those of Java.
+    In files of pyiceberg, strings and bytes have Arrow's large types; in those of Java they have
+    the plain ones.
     """
     if any(pa.types.is_string(each) or pa.types.is_large_string(each) for each in kinds):
         return pa.large_string()

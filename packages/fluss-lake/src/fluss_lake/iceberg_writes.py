@@ -1,10 +1,9 @@
-"""The parts of pyiceberg that write files and snapshots, and that it does not publish.
+"""Writes files and snapshots of Iceberg, with parts of pyiceberg that are not its public API.
 
-pyiceberg writes no deletes by equal keys, no file whose bucket is known already, and repeats a
-commit that has met another one. So files are written here with Parquet's writer, and a snapshot is
-put together from manifests: it becomes the table's if the table's snapshot is still the one it was
-made upon, and otherwise never. A new minor version of pyiceberg needs a look at this file and
-`iceberg_parts`, and at no other.
+pyiceberg writes no equality deletes, cannot write a file into a given bucket, and retries a commit
+after a conflict. So this file writes data files with Parquet's writer, and builds a snapshot from
+manifests. The snapshot is committed only if the table's newest snapshot is still its base. For a
+new minor version of pyiceberg, check this file and `iceberg_parts`, and no other.
 """
 
 from __future__ import annotations
@@ -66,7 +65,7 @@ from fluss_lake.lake_errors import LakeConflictError
 BRANCH: Final = "main"
 FORMAT_VERSION: Final = 2
 EQUALITY_DELETES: Final = DataFileContent.EQUALITY_DELETES
-# As many small manifests are written again as one; Iceberg's own default.
+# So many small manifests are merged into one; Iceberg's own default.
 MANIFESTS_MAX: Final = 100
 MANIFEST_BYTES: Final = 8 * 1024 * 1024
 _COMPRESSION: Final = "deflate"
@@ -101,7 +100,7 @@ class ParquetFile:
     _writer: Any = None
 
     def write(self, rows: pa.Table) -> None:
-        """Write rows as one group; they have the file's Arrow columns."""
+        """Write rows as one row group. They must have the file's Arrow columns."""
         if self._writer is None:
             self._out = self.io.new_output(self.path).create(overwrite=True)
             ids = parquet_path_to_id_mapping(sanitize_column_names(self.schema))
@@ -109,7 +108,8 @@ class ParquetFile:
                 self._out,
                 schema=arrow_schema(self.schema),
                 store_decimal_as_integer=True,
-                # Arrow's own schema would have readers take large texts, unlike those of Java.
+                # With Arrow's schema in the file, readers would get large strings; files of Java
+                # have none.
                 store_schema=False,
                 use_dictionary=[each for each in ids if each not in self.without_dictionary],
                 **_get_parquet_writer_kwargs(dict(self.properties)),
@@ -128,12 +128,12 @@ class ParquetFile:
         spec_id: int,
         equality_ids: Sequence[int] = (),
     ) -> DataFile:
-        """End the file, and describe it for a commit.
+        """Close the file, and describe it for a commit.
 
         Args:
-            partition: The values of its partition, in the order of the spec's fields.
-            spec_id: The spec.
-            equality_ids: The ids of the columns by which it deletes; none where it has rows.
+            partition: Its partition values, in the order of the spec's fields.
+            spec_id: The id of the partition spec.
+            equality_ids: The ids of the key columns of a delete file; empty for a file of rows.
         """
         self._writer.close()
         size = self.size_bytes
@@ -159,7 +159,7 @@ class ParquetFile:
         return found
 
     def abandon(self) -> None:
-        """Close the file, as it will be removed."""
+        """Close the file without its footer; the caller removes it."""
         for each in (self._writer, self._out):
             if each is not None:
                 with suppress(OSError, pa.ArrowException):  # the disk may be full
@@ -168,7 +168,7 @@ class ParquetFile:
 
 @dataclass(frozen=True, slots=True)
 class _PlaceOfPartition:
-    """A partition, as locations are made of it."""
+    """A partition, as pyiceberg's location provider takes it."""
 
     spec: PartitionSpec
     schema: Schema
@@ -189,11 +189,11 @@ def data_path(
     """The path of a file of a partition.
 
     Args:
-        location: The table's.
-        properties: The table's.
+        location: The table's location.
+        properties: The table's properties.
         schema: The table's columns.
-        spec: The table's partitions.
-        record: The values of the partition.
+        spec: The table's partition spec.
+        record: The partition values.
         name: The file's name.
     """
     place: Any = _PlaceOfPartition(spec, schema, record)
@@ -211,7 +211,7 @@ class Change:
     Attributes:
         added: New files, of rows or of deletes.
         removed: The paths of files that are no longer part of the table.
-        properties: What the snapshot says about itself.
+        properties: Properties for the snapshot's summary.
         is_rewrite: Whether the rows stay the same, as in a compaction.
     """
 
@@ -222,7 +222,7 @@ class Change:
 
     @property
     def operation(self) -> Operation:
-        """What Iceberg calls it."""
+        """Iceberg's name for this kind of change."""
         if self.is_rewrite:
             return Operation.REPLACE
         has_deletes = any(each.content is not DataFileContent.DATA for each in self.added)
@@ -230,14 +230,15 @@ class Change:
 
 
 def commit_change(table: Table, base_id: int | None, change: Change) -> int:
-    """Add a snapshot upon another one; return its id.
+    """Commit a snapshot on top of another one; return its id.
 
-    It is tried once. Where the catalog did not answer, the table is loaded again, and looked at.
+    There is no retry. If the catalog does not answer, the table is loaded again to see whether it
+    has the snapshot.
 
     Args:
         table: The table; its metadata are those of the base, or newer.
-        base_id: The snapshot it is made upon; None where the table has none yet.
-        change: What it changes.
+        base_id: The base snapshot; None if the table has none yet.
+        change: What the snapshot changes.
 
     Raises:
         LakeConflictError: The table's newest snapshot is another one; nothing was committed.
@@ -265,8 +266,8 @@ def commit_change(table: Table, base_id: int | None, change: Change) -> int:
         made.remove_files()
         raise
     except Exception:
-        # The answer may have been lost: the table says whether the snapshot is there. Where it
-        # cannot be asked either, the files stay, as a snapshot may refer to them.
+        # The answer may have been lost: the table shows whether it has the snapshot. If the table
+        # cannot be loaded either, the files stay, because a snapshot may refer to them.
         table.refresh()
         if table.snapshot_by_id(made.snapshot_id) is None:
             made.remove_files()
@@ -280,13 +281,13 @@ def expire_snapshots(table: Table, ids: Sequence[int]) -> tuple[int, int]:
 
     Args:
         table: The table, as it is now.
-        ids: The snapshots; the newest is none of them.
+        ids: The ids of the snapshots; the newest snapshot must not be among them.
 
     Returns:
-        How many files were removed, and how many could not be.
+        How many files were removed, and how many could not be removed.
 
     Raises:
-        LakeConflictError: The table has another newest snapshot by now.
+        LakeConflictError: Another program has committed a snapshot meanwhile.
     """
     gone, newest = set(ids), table.current_snapshot()
     if not gone or newest is None:
@@ -321,23 +322,23 @@ def expire_snapshots(table: Table, ids: Sequence[int]) -> tuple[int, int]:
 
 
 def _files_in(manifest: ManifestFile, io: FileIO) -> Iterator[str]:
-    """The files that are part of the table by a manifest."""
-    for each in manifest.fetch_manifest_entry(io, discard_deleted=True):
-        yield each.data_file.file_path
+    """The paths of the live files of a manifest."""
+    for entry in manifest.fetch_manifest_entry(io, discard_deleted=True):
+        yield entry.data_file.file_path
 
 
 def conflict(table: Table, why: str) -> LakeConflictError:
-    """The error of a commit that met another one."""
+    """The error of a commit that conflicts with another one."""
     name = ".".join(table.name())
     return LakeConflictError(
-        f"The lake of {name} has another snapshot than the one this round began with: {why}.",
-        hint="Nothing was committed. The next round begins with the new snapshot.",
+        f"The lake of {name} has another snapshot than the one this round started with: {why}.",
+        hint="Nothing was committed. The next round starts from the new snapshot.",
         table=name,
     )
 
 
 class _Manifests(ManifestWriterV2):
-    """Writes a manifest of rows or of deletes; pyiceberg knows only the first kind."""
+    """Writes a manifest of rows or of deletes; pyiceberg writes only manifests of rows."""
 
     def __init__(self, kind: ManifestContent, *given: Any) -> None:
         super().__init__(*given)
@@ -352,9 +353,9 @@ class _Manifests(ManifestWriterV2):
         return {**super()._meta, "content": kind}
 
     def _with_partition(self, format_version: Any) -> Schema:
-        """The columns of the manifest, with the ids of compared columns as Iceberg wants them.
+        """The columns of the manifest, with `equality_ids` as a list of ints.
 
-        pyiceberg 0.12.0 declares them as longs, at which Iceberg's Java reader fails.
+        pyiceberg 0.12.0 declares a list of longs, at which Iceberg's Java reader fails.
         """
         columns = super()._with_partition(format_version)
         return Schema(*(_with_int_ids(each) for each in columns.fields))
@@ -427,7 +428,7 @@ class _SnapshotMaker:
         return Snapshot(**facts)
 
     def remove_files(self) -> None:
-        """Remove what was written, as no snapshot refers to it."""
+        """Remove the manifests and their list; no snapshot refers to them."""
         remove_files(self._table.io, self._paths)
 
     # --- manifests ----------------------------------------------------------------------------
@@ -470,7 +471,7 @@ class _SnapshotMaker:
                 yield self._written(kind, spec_id, self._entries_of(small))
 
     def _without_removed(self, manifest: ManifestFile, missing: set[str]) -> ManifestFile | None:
-        """The manifest, or another one that says which of its files were removed."""
+        """The manifest, or a new one that marks the removed files as deleted."""
         entries = manifest.fetch_manifest_entry(self._table.io, discard_deleted=True)
         found = [each for each in entries if each.data_file.file_path in missing]
         if not found:
@@ -532,7 +533,7 @@ class _SnapshotMaker:
         for each in self._removed:
             counts.remove_file(each, schema, specs[each.spec_id])
         base = None if self._base_id is None else self._metadata.snapshot_by_id(self._base_id)
-        # It refuses REPLACE, whose totals are counted in the same way.
+        # `update_snapshot_summaries` refuses REPLACE; its totals are counted like OVERWRITE's.
         counted = update_snapshot_summaries(
             Summary(Operation.OVERWRITE, **counts.build(), **self._change.properties),
             None if base is None or base.summary is None else _texts(base.summary),
@@ -563,7 +564,7 @@ def _with_status(
 
 
 def remove_files(io: FileIO, paths: Iterable[str]) -> list[str]:
-    """Remove files; return the paths of those that could not be removed, missing ones aside."""
+    """Remove files; return the paths of those that exist and could not be removed."""
     left = []
     for path in paths:
         try:

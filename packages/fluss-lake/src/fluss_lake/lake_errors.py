@@ -1,4 +1,4 @@
-"""The errors of tiering that a caller can react to; all others are those of the client."""
+"""The errors of tiering that a caller can handle; all other errors are those of the client."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from fluss.errors import FlussError
 
 
 class LakeConflictError(FlussError):
-    """Another program has committed to the lake meanwhile; nothing of ours was."""
+    """Another program has committed to the lake meanwhile; this round committed nothing."""
 
 
 class LakeMismatchError(FlussError):

@@ -1,7 +1,7 @@
-"""Puts the rows of files whose offsets overlap in order, as a compaction may leave them.
+"""Merges the rows of files whose offset ranges overlap, as a compaction may leave them.
 
-Files are merged a batch of each at a time: rows are given up to the least of the offsets at which
-the batches end. Fluss's tables are sorted by offset, and so is each file of them.
+One batch of each file is in memory. Rows are returned up to the smallest of the last offsets of
+these batches; then the next batch is read. The rows of each file are sorted by offset.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from fluss.errors import LimitExceededError, UnsupportedOperationError
 from fluss.records.arrow.numpy_arrays import to_numpy
 from fluss_lake.file_plan import OFFSET, DataFile
 
-# A batch of each file is held while they are merged.
+# One batch of each file is in memory during a merge.
 FILES_MAX = 256
 
 
@@ -37,8 +37,8 @@ def in_order(files: Sequence[Iterator[pa.RecordBatch]]) -> Iterator[pa.RecordBat
     """Merge the rows of files by offset.
 
     Raises:
-        LimitExceededError: So many files overlap that their rows cannot be merged.
-        UnsupportedOperationError: A file is not in the order of offsets itself.
+        LimitExceededError: More than `FILES_MAX` files overlap.
+        UnsupportedOperationError: The rows of a file are not sorted by offset.
     """
     if len(files) > FILES_MAX:
         raise LimitExceededError(
@@ -61,7 +61,7 @@ def in_order(files: Sequence[Iterator[pa.RecordBatch]]) -> Iterator[pa.RecordBat
 
 
 class _Source:
-    """The rows of one file that were read and not given yet."""
+    """The rows of one file that were read and not returned yet."""
 
     def __init__(self, batches: Iterator[pa.RecordBatch]) -> None:
         self._batches = batches
@@ -77,7 +77,7 @@ class _Source:
         return to_numpy(self.rows.column(OFFSET))
 
     def advance(self) -> bool:
-        """Read the next rows; False where there are none."""
+        """Read the next batch; False at the end of the file."""
         rows = next(self._batches, None)
         if rows is None:
             return False
@@ -94,7 +94,7 @@ class _Source:
         return True
 
     def up_to(self, bound: int) -> pa.RecordBatch:
-        """Take the rows whose offsets are at most this."""
+        """Take the rows with offsets up to this one, inclusive."""
         count = int(np.searchsorted(self._offsets, bound, side="right"))
         taken, self.rows = self.rows.slice(0, count), self.rows.slice(count)
         if count:

@@ -1,4 +1,4 @@
-"""The errors of a lake: which of Fluss's each becomes, without secrets that a text may quote."""
+"""Translates errors of catalogs and files into Fluss's errors, and hides secrets in their texts."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ _NO_SERVER: Final = re.compile(
     r"|network is unreachable|max retries exceeded|curlCode: (6|7|28)|connection.*(closed|reset)",
     re.IGNORECASE,
 )
-# How Arrow begins what an object store answered.
+# Arrow starts the error texts of object stores with these words.
 _FROM_STORE: Final = re.compile(r"AWS Error|GcsFileSystem|AzureFileSystem", re.IGNORECASE)
 _WHERE_LOGINS_ARE: Final = (
     "Set lake.password (a catalog in a database), lake.client-secret or lake.token (REST), or "
@@ -53,13 +53,13 @@ _WITHOUT: Final = "lake='off' reads what Fluss itself holds."
 
 
 def secrets_of(properties: Iterable[tuple[str, str]]) -> frozenset[str]:
-    """The values among the properties of a catalog that are not shown."""
+    """The secret values among the properties of a catalog."""
     found = {
         value
         for name, value in properties
         if value and any(each in name.lower() for each in _SECRET_NAMES)
     }
-    # REST takes `id:secret` in one.
+    # A REST catalog takes `id:secret` as one property.
     found |= {each.partition(":")[2] for each in found if ":" in each}
     return frozenset(each for each in found | {quote(each, safe="") for each in found} if each)
 
@@ -102,11 +102,11 @@ def hidden(text: str, secrets: frozenset[str]) -> str:
 
 @contextmanager
 def reading_file(path: str) -> Iterator[None]:
-    """Name the file in the errors of those who read it.
+    """Name the file in errors of reading it.
 
     Raises:
-        SnapshotNotFoundError: It is not there.
-        CorruptDataError: It is not what it should be.
+        SnapshotNotFoundError: The file does not exist.
+        CorruptDataError: The file is damaged.
     """
     try:
         yield
@@ -114,9 +114,9 @@ def reading_file(path: str) -> Iterator[None]:
         raise
     except FileNotFoundError as error:
         raise SnapshotNotFoundError(
-            f"The file {path} of the lake is not there, although a snapshot has it.",
-            hint="It was removed with an expired snapshot, or by a clean-up of files. Plan the "
-            f"scan again. {_WITHOUT}",
+            f"The file {path} of the lake does not exist, although a snapshot has it.",
+            hint="It was removed with an expired snapshot, or with orphan files. Plan the scan "
+            f"again. {_WITHOUT}",
             path=path,
         ) from error
     except (pa.ArrowInvalid, pa.ArrowNotImplementedError, pa.ArrowTypeError, OSError) as error:
@@ -125,7 +125,7 @@ def reading_file(path: str) -> Iterator[None]:
         why = " ".join(str(error).split())[:WHY_CHARS_MAX]
         raise CorruptDataError(
             f"The file {path} of the lake cannot be read: {why}.",
-            hint=f"Was it cut off, or changed? {_WITHOUT}",
+            hint=f"It may be truncated or changed. {_WITHOUT}",
             what="file of a lake",
             at=0,
             why=why,
@@ -133,7 +133,7 @@ def reading_file(path: str) -> Iterator[None]:
 
 
 def is_of_network(error: OSError) -> bool:
-    """Whether it says that a store cannot be reached, or refuses, and nothing about a file."""
+    """Whether an error means that a store cannot be reached or refuses, and not a damaged file."""
     text = str(error)
     is_of_store = isinstance(error, ConnectionError | TimeoutError | PermissionError)
     return is_of_store or any(each.search(text) for each in (_NO_LOGIN, _NO_SERVER, _FROM_STORE))

@@ -1,4 +1,4 @@
-"""Decides which row groups of a Parquet file are read, by the statistics that it has of them."""
+"""Decides by statistics which row groups of a Parquet file are read."""
 
 from __future__ import annotations
 
@@ -19,11 +19,11 @@ _EPOCH: Final = dt.datetime(1970, 1, 1)  # noqa: DTZ001 - values are taken as th
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Run:
-    """Row groups that follow each other.
+    """Consecutive row groups.
 
     Attributes:
-        groups: Their numbers.
-        first_row: The place of their first row in the file.
+        groups: Their indexes.
+        first_row: The index of their first row in the file.
     """
 
     groups: range
@@ -35,8 +35,8 @@ class RowGroups:
     """The row groups of a file that are read.
 
     Attributes:
-        runs: They, as runs.
-        left_out_by_condition: How many have no row that fulfils the condition.
+        runs: The row groups, as runs of consecutive ones.
+        left_out_by_condition: How many row groups have no row that fulfils the condition.
     """
 
     runs: tuple[Run, ...]
@@ -52,10 +52,10 @@ def row_groups(
     """Decide which row groups are read.
 
     Args:
-        metadata: What the file says of itself.
-        names: The names that columns have in the file, by those that they have now.
-        condition: A condition that rows fulfil; None for all rows.
-        offsets: The offsets that are needed; None for all.
+        metadata: The metadata of the file.
+        names: The columns' names in the file, by their present names.
+        condition: A condition on the rows; None for all rows.
+        offsets: The requested offsets; None for all.
     """
     places = {metadata.schema.column(at).path: at for at in range(metadata.num_columns)}
     columns = {name: places[stored] for name, stored in names.items() if stored in places}
@@ -63,7 +63,7 @@ def row_groups(
     first_row = left_out = 0
     for number in range(metadata.num_row_groups):
         group = metadata.row_group(number)
-        # Statistics are read only where something is decided by them.
+        # Statistics are read only if they can decide something.
         bounds = {} if condition is None and offsets is None else _bounds(group, columns)
         is_in_reach = offsets is None or _reaches(bounds.get(OFFSET, Bounds()), offsets)
         if is_in_reach and condition is not None:
@@ -104,7 +104,7 @@ def _bounds_of(column: Any) -> Bounds:
 
 
 def _as_iceberg(value: Any) -> Any:
-    """A value as the bounds of Iceberg have it: days and microseconds as numbers."""
+    """A value in the form of Iceberg's bounds: dates and times as integers."""
     match value:
         case dt.datetime():
             since = value.replace(tzinfo=None) - _EPOCH

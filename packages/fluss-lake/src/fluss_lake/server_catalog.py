@@ -1,8 +1,8 @@
-"""`ICEBERG`: what this package offers to servers, by the entry point `fluss.lake_catalogs`.
+"""`ICEBERG`: the catalogs of this package for servers, by the entry point `fluss.lake_catalogs`.
 
-A server creates and changes the tables of its lake through it, as Fluss's coordinator does. The
-server describes the catalog by settings in Java's words (`type`, `uri`, `warehouse`), because it
-hands them to all of its clients, and Java's are among these.
+A server creates and alters the tables of its lake with it, as Fluss's coordinator does. The
+settings of the catalog have Java's names (`type`, `uri`, `warehouse`), because the server sends
+them to all clients, Java clients included.
 """
 
 from __future__ import annotations
@@ -54,13 +54,13 @@ class IcebergCatalogs:
         """Return the settings of a catalog.
 
         Args:
-            url: Where the catalog is; empty for a file of SQLite in the folder.
-            warehouse: Where the files of its tables are; beside a catalog that is a file, if None.
-            folder: A folder of the server's own.
-            options: More settings, in Java's words.
+            url: The URL of the catalog; empty for a SQLite file in the folder.
+            warehouse: Where the files of its tables are; None for a folder beside a SQLite file.
+            folder: A folder of the server.
+            options: More settings, with Java's names.
 
         Raises:
-            ConfigError: The URL is none of a catalog, or the warehouse is missing.
+            ConfigError: The URL is not the URL of a catalog, or the warehouse is missing.
         """
         text = url.removeprefix("jdbc:")
         scheme = text.partition(":")[0].partition("+")[0]
@@ -75,7 +75,7 @@ class IcebergCatalogs:
                     found["warehouse"] = warehouse
             case _:
                 raise ConfigError(
-                    f"The lake {url.partition('@')[2] or url!r} is no catalog of Iceberg.",
+                    f"The lake {url.partition('@')[2] or url!r} is not a catalog of Iceberg.",
                     hint="name a database (sqlite:///lake.db, postgresql://user@host/name) or a "
                     "REST catalog (https://host)",
                     key="lake",
@@ -83,10 +83,10 @@ class IcebergCatalogs:
         return {**found, **options}
 
     def open(self, settings: Mapping[str, str]) -> IcebergCatalog:
-        """Open a catalog, and create it where it is a new file or an empty database.
+        """Open a catalog; create it if it is a new file or an empty database.
 
         Raises:
-            FlussError: It cannot be reached.
+            FlussError: The catalog cannot be reached.
         """
         with _translated("opened"):
             name = settings.get("name", DEFAULT_NAME)
@@ -107,11 +107,11 @@ class IcebergCatalog:
         self._catalog = catalog
 
     def create_table(self, path: TablePath, table: TableDescriptor) -> None:
-        """Create the table of a table of Fluss, and its namespace where that is missing.
+        """Create the lake's table of a Fluss table, and its namespace if that is missing.
 
         Raises:
-            FlussError: The lake cannot have such a table, has one of this name (54), or cannot be
-                reached.
+            FlussError: The lake does not support such a table, has a table of this name (54), or
+                cannot be reached.
         """
         schema = schema_of(table)
         spec, order = spec_of(table, schema), order_of(schema)
@@ -135,7 +135,7 @@ class IcebergCatalog:
                 ) from error
 
     def discard_table(self, path: TablePath) -> None:
-        """Remove a table that was created and never written to; do nothing about any other.
+        """Remove a table that has no snapshot; leave any other table alone.
 
         Raises:
             FlussError: The catalog cannot be reached.
@@ -150,7 +150,7 @@ class IcebergCatalog:
                 self._catalog.drop_table(identifier)
 
     def alter_table(self, path: TablePath, changes: Mapping[str, str | None]) -> bool:
-        """Set properties, and remove those that are None; return whether there is such a table.
+        """Set properties, and remove those that are None; return whether the table exists.
 
         Raises:
             FlussError: A property cannot be changed, or the catalog cannot be reached.
@@ -187,7 +187,7 @@ def _change(change: Any, named: Mapping[str, str | None], known: Mapping[str, st
 
 @contextmanager
 def _translated(done: str) -> Iterator[None]:
-    """Turn the errors of catalogs, each of which has its own, into one of ours."""
+    """Turn the errors of catalogs, which differ by catalog, into a `FlussError`."""
     try:
         yield
     except FlussError:
@@ -219,7 +219,7 @@ def _in_sqlite(text: str, warehouse: str | None, folder: Path) -> dict[str, str]
 def _in_database(scheme: str, text: str, warehouse: str | None) -> dict[str, str]:
     if warehouse is None:
         raise ConfigError(
-            "The lake does not say where the files of its tables are.",
+            "The lake has no warehouse for the files of its tables.",
             hint="name a folder or s3://bucket/path as its warehouse",
             key="warehouse",
         )
@@ -241,7 +241,7 @@ def _in_database(scheme: str, text: str, warehouse: str | None) -> dict[str, str
 
 
 def _location(warehouse: str) -> str:
-    """The URI of a warehouse, which is a URI or a folder."""
+    """The URI of a warehouse that is given as a URI or as a folder."""
     if "://" in warehouse:
         return warehouse
     return Path(warehouse).expanduser().absolute().as_uri()

@@ -1,7 +1,7 @@
-"""Checks that the table of a lake is the one of a Fluss table, as far as its schema says.
+"""Checks by its schema that the table of a lake belongs to a Fluss table.
 
-A catalog may have another table of the same name, and a table may have been altered in the lake.
-What does not agree is refused before any file is read.
+A catalog may have another table of the same name, and another program may have altered the lake's
+table. A mismatch is refused before any file is read.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ _SYSTEM: Final[dict[str, tuple[type, ...]]] = {
 }
 _INTEGERS: Final = (i.IntegerType, i.LongType)
 _BYTES: Final = (i.BinaryType, i.FixedType)
-# What the types of Fluss become in Iceberg, or may have been widened to.
+# The types of Fluss in Iceberg, and those to which a column may have been widened.
 _KINDS: Final[dict[type, tuple[type, ...]]] = {
     t.BooleanType: (i.BooleanType,),
     t.TinyIntType: _INTEGERS,
@@ -50,11 +50,11 @@ _KINDS: Final[dict[type, tuple[type, ...]]] = {
 
 
 def check_table(table: TableInfo, opened: Table) -> None:
-    """Refuse a table of a lake that is not the one of a Fluss table.
+    """Refuse a table of a lake that does not belong to a Fluss table.
 
     Raises:
-        UnsupportedOperationError: It has a version of Iceberg that is not read.
-        SchemaMismatchError: It has other columns.
+        UnsupportedOperationError: The table has a version of Iceberg that is not supported.
+        SchemaMismatchError: The table has other columns.
     """
     version = opened.metadata.format_version
     if version > VERSION_MAX:
@@ -90,7 +90,7 @@ def _same_scale(ours: t.DataType, theirs: i.IcebergType) -> bool:
 def _mismatch(table: TableInfo, why: str) -> SchemaMismatchError:
     return SchemaMismatchError(
         f"The catalog has a table {table.table_path}, but it is not the lake of this one: {why}.",
-        hint="Is it another table of that name, or was it altered there, or is the catalog that of "
-        f"another cluster? {_WITHOUT}",
+        hint="It may be another table of that name, it may have been altered in the lake, or the "
+        f"catalog may belong to another cluster. {_WITHOUT}",
         table=str(table.table_path),
     )

@@ -1,7 +1,7 @@
-"""What Fluss's coordinator creates in a lake: the columns, partitions and properties of a table.
+"""The columns, partitions and properties of a lake's table, as Fluss's coordinator creates them.
 
-Java: `IcebergLakeCatalog` and `FlussDataTypeToIcebergDataType` of Fluss 0.9.1. Tables that any of
-its servers and workers have made or will write look like this, so nothing here is a choice of ours.
+Java: `IcebergLakeCatalog` and `FlussDataTypeToIcebergDataType` of Fluss 0.9.1. Its servers and
+workers rely on exactly this layout, so nothing here is a choice of ours.
 """
 
 from __future__ import annotations
@@ -74,10 +74,10 @@ _PLAIN: Final[Mapping[type[fluss_types.DataType], IcebergType]] = {
 
 
 def schema_of(table: TableDescriptor) -> Schema:
-    """Return the columns of a table in the lake: its own, and those that Fluss adds.
+    """Return the columns of a table in the lake: the table's columns, and those that Fluss adds.
 
     Raises:
-        FlussError: A column has the name of an added one.
+        FlussError: A column has the name of a column that Fluss adds.
     """
     ids = count(1).__next__
     fields = []
@@ -104,10 +104,10 @@ def schema_of(table: TableDescriptor) -> Schema:
 
 
 def spec_of(table: TableDescriptor, schema: Schema) -> PartitionSpec:
-    """Return how the lake divides a table: by its partition keys, then by its buckets.
+    """Return the partition spec of a table: its partition keys, then its buckets.
 
     Raises:
-        FlussError: The lake cannot divide it so.
+        FlussError: Fluss's coordinator refuses such a spec.
     """
     if len(table.bucket_keys) > 1:
         raise _refused(
@@ -154,10 +154,10 @@ def lake_property(key: str) -> str:
 
 
 def check_alterable(key: str) -> None:
-    """Refuse to change what decides how the lake's rows are deleted.
+    """Refuse to change a property that decides how rows of the lake are deleted.
 
     Raises:
-        FlussError: The property says how rows are deleted.
+        FlussError: The property is such a property.
     """
     if key in _MERGE_ON_READ:
         raise _refused(f"Cannot set table property '{key}'")
@@ -217,5 +217,5 @@ def _by_bucket(schema: Schema, name: str, buckets: int) -> _Field:
 
 
 def _refused(message: str, *, hint: str | None = None) -> FlussError:
-    """The error of what Fluss's coordinator refuses without a code of its own."""
+    """The error of a refusal for which Fluss's coordinator has no specific code."""
     return error_from_code(int(ErrorCode.UNKNOWN_SERVER_ERROR), message, hint=hint)

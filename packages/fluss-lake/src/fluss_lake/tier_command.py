@@ -54,7 +54,7 @@ _NotesOption = Annotated[
     Path | None,
     typer.Option(
         "--notes",
-        help="The folder in which workers note what happened, for `status`; can be shared.",
+        help="The folder of the workers' notes, which `status` reads; can be shared.",
         show_default=False,
     ),
 ]
@@ -65,14 +65,14 @@ def run(
     tables: _TablesOption = None,
     *,
     once: Annotated[
-        bool, typer.Option("--once", help="End when no table is due; for cron.")
+        bool, typer.Option("--once", help="Exit when no table is due; for cron.")
     ] = False,
     now: Annotated[
         bool,
         typer.Option(
             "--now",
-            help="Copy all rows now and end, without asking the coordinator. Not while a job in "
-            "Flink copies the same tables.",
+            help="Copy all rows now and exit, without asking the coordinator. Do not use it while "
+            "a job in Flink copies the same tables.",
         ),
     ] = False,
     write_mode: Annotated[
@@ -84,13 +84,13 @@ def run(
         ),
     ] = None,
     on_lost: Annotated[
-        OnLost, typer.Option(help="What to do about rows that were deleted uncopied.")
+        OnLost, typer.Option(help="What to do if rows were deleted before they were copied.")
     ] = OnLost.FAIL,
     tables_at_once: Annotated[
         int, typer.Option(min=1, max=64, help="How many tables are copied concurrently.")
     ] = 1,
     threads: Annotated[
-        int, typer.Option(min=1, max=64, help="How many buckets of a table are.")
+        int, typer.Option(min=1, max=64, help="How many buckets of a table are copied in parallel.")
     ] = 2,
     max_rows: Annotated[
         int, typer.Option(min=1, help="How many rows of a bucket one round copies.")
@@ -100,10 +100,10 @@ def run(
     ] = ROUND_S_MAX,
     notes: _NotesOption = None,
 ) -> None:
-    """Copy the rows of tables into their lakes, until it is interrupted.
+    """Copy the rows of tables into their lakes, until interrupted.
 
-    It asks the coordinator for tables, and may run beside other workers and Fluss's own job. Ctrl-C
-    and SIGTERM end it: what is not committed is removed.
+    The worker asks the coordinator for tables. Other workers and Fluss's own job may run at the
+    same time. Ctrl-C and SIGTERM stop the worker: it removes files that are not committed.
 
     Examples:
         fluss tier
@@ -151,9 +151,9 @@ def run(
 def status(
     context: typer.Context, tables: _TablesOption = None, notes: _NotesOption = None
 ) -> None:
-    """Show how far the lake of each table is, who has copied it last, and what went wrong.
+    """Show the lag of each table's lake, the worker that copied it last, and the last error.
 
-    Errors are those that workers have noted in the folder of notes.
+    Errors come from the folder of the workers' notes.
 
     Examples:
         fluss tier status
@@ -179,9 +179,9 @@ def expire(
         int, typer.Option(min=1, help="How many snapshots are kept at least.")
     ] = 1,
 ) -> None:
-    """Remove old snapshots of lakes, and the files that only they have.
+    """Remove old snapshots of lakes, and the files that only these snapshots have.
 
-    Kept are those that the cluster knows, those of branches and tags, and the newest ones.
+    The snapshot that the cluster knows, those of branches and tags, and the newest ones are kept.
 
     Examples:
         fluss tier expire
@@ -208,10 +208,10 @@ def compact(
     *,
     file_size: Annotated[int, typer.Option(min=1, help="How large files become, in MiB.")] = 256,
 ) -> None:
-    """Write small files of lakes again as large ones, and apply their deletes.
+    """Rewrite small files of lakes as large ones, and apply deletes.
 
-    Then every reader of Iceberg reads a primary-key table as of this snapshot, those included that
-    know no deletes by key.
+    Afterwards every reader of Iceberg can read a primary-key table as of this snapshot, including
+    readers without support for equality deletes.
 
     Examples:
         fluss tier compact
@@ -252,7 +252,7 @@ def _each_table(
 def _milliseconds(text: str) -> int:
     matched = _AGE.fullmatch(text)
     if matched is None:
-        raise typer.BadParameter(f"{text!r} is no age; write a number and d, h, m or s, as 5d")
+        raise typer.BadParameter(f"{text!r} is not an age; write a number and d, h, m or s: 5d")
     return int(matched.group(1)) * _UNITS_MS[matched.group(2)]
 
 
@@ -278,7 +278,7 @@ def _report(options: GlobalOptions, report: RoundReport) -> None:
 
 @contextmanager
 def _stopped_by_signals(service: TieringService) -> Iterator[None]:
-    """End the service by Ctrl-C and SIGTERM; a second one ends the process."""
+    """Stop the service on Ctrl-C or SIGTERM; a second signal ends the process."""
     signals = (signal.SIGINT, signal.SIGTERM)
     before = {each: signal.getsignal(each) for each in signals}
 

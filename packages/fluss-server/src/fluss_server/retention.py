@@ -1,7 +1,7 @@
 """Retention: which segments of a bucket's log are deleted.
 
-Old rows go in whole segments, except for what is still needed: by rows by key that are not on the
-disk yet, and of a table with a lake, everything that has not been copied into it.
+Old rows are deleted in whole segments. Two kinds of rows are kept: changes that the stored state of
+a primary-key table does not have yet, and rows of a table with a lake that were not copied into it.
 """
 
 from __future__ import annotations
@@ -22,12 +22,12 @@ async def expire_log(node: Node, tablet: Tablet) -> None:
     """Delete the segments of a bucket that have expired.
 
     Raises:
-        OSError: The disk refused.
+        OSError: A segment cannot be deleted.
     """
     now_ms = node.now_ms()
     floor: int | None = None
     if tablet.table.descriptor.has_primary_key:
-        # Until the state is open, it is not known how much of the log it needs.
+        # Until the state is open, it is unknown how much of the log the state needs.
         floor = tablet.log.start_offset if tablet.state is None else tablet.state.applied_offset
     if tablet.table.info.options.datalake_enabled:
         tiered = await _tiered_end(node, tablet)

@@ -14,17 +14,17 @@ from fluss_lake.tiering.write_range import ends_after, write_range
 
 
 class Carrier(Protocol):
-    """Carries out the tasks of a round somewhere, such as in the executors of Spark."""
+    """Runs the tasks of a round, for example in the executors of Spark."""
 
     def __call__(
         self, round_: Round, *, cancellation: Cancellation, read_s_max: float
     ) -> list[WrittenRange]:
-        """Carry out all tasks of a round; if one fails, no file is left.
+        """Run all tasks of a round. If one fails, remove all written files.
 
         Args:
             round_: The round.
-            cancellation: Ends the work from another thread.
-            read_s_max: How long a task reads; what is left belongs to another round.
+            cancellation: Cancels the tasks from another thread.
+            read_s_max: How long a task reads; the next round reads the rest.
 
         Raises:
             FlussError: The first error of a task.
@@ -33,10 +33,10 @@ class Carrier(Protocol):
 
 
 class ThreadCarrier:
-    """Carries out tasks in threads of this process.
+    """Runs tasks in threads of this process.
 
     Args:
-        threads: How many tasks are carried out concurrently.
+        threads: How many tasks run concurrently.
     """
 
     def __init__(self, threads: int) -> None:
@@ -45,7 +45,7 @@ class ThreadCarrier:
     def __call__(
         self, round_: Round, *, cancellation: Cancellation, read_s_max: float
     ) -> list[WrittenRange]:
-        """Carry out all tasks of a round; see `Carrier`."""
+        """Run all tasks of a round; see `Carrier`."""
         return _carry_out_all(
             round_,
             threads=self._threads,

@@ -1,8 +1,8 @@
-"""The passwords of users: those that the server was started with, and those of a setting.
+"""The passwords of users: those given at the start of the server, and those of a setting.
 
 The setting `security.sasl.plain.credentials` of Fluss 1.0 (`name:password,name:password`) adds
-users while the server runs, and gives other passwords to users that there are. It is a map:
-entries are appended, and taken away by their names. Passwords are never shown.
+users while the server runs, and changes the passwords of existing users. It is a map: entries are
+appended, and removed by name. Passwords are never shown.
 """
 
 from __future__ import annotations
@@ -26,8 +26,8 @@ class UserPasswords(Mapping[str, str]):
     """The password of each user, as of now.
 
     Args:
-        catalog: Keeps the setting.
-        named: The users that the server was started with.
+        catalog: Stores the setting.
+        named: The users given at the start of the server.
     """
 
     def __init__(self, catalog: Catalog, named: Mapping[str, str]) -> None:
@@ -48,7 +48,7 @@ class UserPasswords(Mapping[str, str]):
 
     @property
     def setting(self) -> dict[str, str] | None:
-        """The value of the setting; None where it is not set."""
+        """The value of the setting; None if it is not set."""
         return None if self._added is None else dict(self._added)
 
     def store(self, setting: Mapping[str, str] | None) -> None:
@@ -67,7 +67,7 @@ def read_entries(text: str) -> dict[str, str]:
     """Read `name:password,name:password`.
 
     Raises:
-        FlussError: CONFIG_EXCEPTION: an entry is no pair, or a name occurs twice.
+        FlussError: CONFIG_EXCEPTION: an entry is not a pair, or a name occurs twice.
     """
     entries: dict[str, str] = {}
     for item in text.split(",") if text else ():
@@ -85,7 +85,7 @@ def with_entries(setting: Mapping[str, str], text: str) -> dict[str, str]:
     """Return the setting with more entries.
 
     Raises:
-        FlussError: CONFIG_EXCEPTION: a name is there already, or there is no entry in the text.
+        FlussError: CONFIG_EXCEPTION: a name exists already, or the text has no entry.
     """
     added = read_entries(text)
     if not added:
@@ -99,7 +99,7 @@ def with_entries(setting: Mapping[str, str], text: str) -> dict[str, str]:
 
 
 def without_entries(setting: Mapping[str, str], text: str) -> dict[str, str] | None:
-    """Return the setting without the entries of these names; None where none is left of some."""
+    """Return the setting without the named entries; None if the last entry was removed."""
     removed = read_entries(text)
     left = {name: password for name, password in setting.items() if name not in removed}
     return left if left or not setting else None

@@ -1,6 +1,6 @@
-"""What the catalog keeps of the lake: where it is, what has been tiered, which creations run.
+"""The catalog's notes about the lake: its settings, the tiered tables, and creations in progress.
 
-All of it are settings of the cluster, which are rows of a table that earlier versions know, too.
+The notes are settings of the cluster. Earlier versions also have the table that holds them.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ _EPOCH: Final = "coordinator epoch"
 
 
 class LakeNotes:
-    """The notes about the lake of one server; the event loop alone changes them.
+    """The notes about the lake of one server; only the event loop changes them.
 
     Args:
         catalog: The catalog.
@@ -36,17 +36,17 @@ class LakeNotes:
 
     @property
     def settings(self) -> str | None:
-        """What is kept of the lake of the cluster; None where it has none."""
+        """The stored settings of the cluster's lake; None if it has none."""
         return self._catalog.setting(_LAKE)
 
     def put_settings(self, text: str) -> None:
-        """Keep the lake of the cluster; servers of earlier versions refuse the file from now on."""
+        """Store the lake's settings; servers of earlier versions then refuse the catalog file."""
         with self._store.transaction():
             self._store.require_lake()
         self._catalog.put_setting(_LAKE, text)
 
     def record(self, table_id: int) -> Mapping[str, Any] | None:
-        """Return what has been tiered of a table; None for nothing. Any thread may call it."""
+        """Return a table's record; None if nothing was tiered. Any thread may call it."""
         text = self._catalog.setting(record_name(table_id))
         if text is None:
             return None
@@ -54,14 +54,14 @@ class LakeNotes:
         return found
 
     def put_record(self, table: TableEntry, record: Mapping[str, Any]) -> None:
-        """Store what has been tiered of a table."""
+        """Store a table's record."""
         self._catalog.put_setting(record_name(table.table_id), json.dumps(record))
         self._catalog.describe_table(table)
 
     def begin_creation(self, path: TablePath) -> bool:
-        """Note that a table is created in the lake; return whether a former creation did not end.
+        """Note a creation in the lake; return whether an earlier one was interrupted.
 
-        Creating the table here, or changing it, ends the note.
+        Creating or altering the table in this catalog removes the note.
         """
         if self._catalog.setting(creation_name(path)) is not None:
             return True
@@ -74,12 +74,12 @@ class LakeNotes:
             self._catalog.drop_setting(creation_name(path))
 
     def next_coordinator_epoch(self) -> int:
-        """Return a number that grows with each start of a server with a lake."""
+        """Return a number that increases with each start of a server with a lake."""
         return self._store.take_numbers(_EPOCH, 1)
 
 
 def record_name(table_id: int) -> str:
-    """Return the name of the setting with what has been tiered of a table."""
+    """Return the name of the setting that holds a table's record."""
     return f"lake {table_id}"
 
 
@@ -89,7 +89,7 @@ def creation_name(path: TablePath) -> str:
 
 
 def directories_of(table: TableEntry) -> list[Path]:
-    """Return the directories that go when a table is dropped."""
+    """Return the directories that are removed when a table is dropped."""
     found = [table_directory(table.path, table.table_id)]
     if table.info.options.datalake_format is not None:
         found.append(lake_directory(table.path, table.table_id))

@@ -1,8 +1,9 @@
-"""Creates and changes tables in the lake, in step with the server's own catalog.
+"""Creates and alters tables in the lake, consistently with the server's own catalog.
 
-The lake comes first, as in Fluss: what it refuses is not created here either. A note in the catalog
-marks a creation that is in progress, so a table that a crash left in the lake is removed when the
-table is created again. Nothing else in the lake is ever removed.
+The server changes the lake first, as Fluss does, so a table that the lake refuses is not created
+here either. A note in the catalog marks a creation in progress: if a crash leaves a table in the
+lake, that table is removed when the table is created again. The server removes nothing else from
+the lake.
 """
 
 from __future__ import annotations
@@ -23,7 +24,7 @@ from fluss_server.server_node import Node
 
 @asynccontextmanager
 async def changing_tables(node: Node) -> AsyncIterator[None]:
-    """Keep others from changing tables during a block that waits for the lake."""
+    """Keep other requests from changing tables during a block that waits for the lake."""
     if node.lake is None:
         yield
         return
@@ -34,7 +35,7 @@ async def changing_tables(node: Node) -> AsyncIterator[None]:
 async def create_in_lake(
     node: Node, lake: ServerLake, path: TablePath, table: TableDescriptor
 ) -> None:
-    """Create the table of a table of Fluss; the caller creates that one next.
+    """Create the lake's table of a Fluss table; the caller creates the Fluss table next.
 
     Raises:
         FlussError: The lake refuses; the code is that of Fluss's coordinator.
@@ -56,9 +57,10 @@ async def alter_in_lake(
     altered: TableDescriptor,
     changes: Iterable[Any],
 ) -> None:
-    """Apply changes of properties to the lake, and create its table where it is enabled now.
+    """Apply changed properties to the lake, and create its table if it is enabled now.
 
-    The table in the lake follows while it is disabled, so that it fits when it is enabled again.
+    The lake's table is also altered while tiering is disabled, so that it matches the Fluss table
+    when tiering is enabled again.
 
     Raises:
         FlussError: The lake refuses, or its table is gone.

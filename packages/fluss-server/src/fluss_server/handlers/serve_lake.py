@@ -1,7 +1,7 @@
-"""Requests about the lake: its snapshots, and the rounds of the workers that write it.
+"""Requests about the lake: its snapshots, and the rounds of tiering workers.
 
-Without a lake the responses are those of a cluster without one. Workers are trusted as in Fluss:
-a snapshot id is not looked up in the lake, and offsets may go backwards.
+Without a lake, the responses are those of a Fluss cluster without one. The server trusts workers as
+Fluss does: it does not look up a snapshot id in the lake, and accepts offsets that go backwards.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ async def get_lake_snapshot(
     if request.readable and by_id is not None:
         raise request_error(
             ErrorCode.UNKNOWN_SERVER_ERROR,
-            "A request for a lake snapshot names an id or wants the newest readable one, not both.",
+            "A request for a lake snapshot names an id or asks for the newest readable one, not both.",
         )
     table = node.catalog.table(read_table_path(request.table_path))
     found = await node.in_storage(node.tiered.snapshot, table, by_id, is_readable=request.readable)
@@ -65,7 +65,7 @@ def _place(item: tuple[tuple[int | None, int], int]) -> tuple[int, int]:
 def lake_heartbeat(
     node: Node, call: Call, request: pb.LakeTieringHeartbeatRequest
 ) -> pb.LakeTieringHeartbeatResponse:
-    """End and extend the rounds of a worker, and hand out a table where it asks for one."""
+    """End and extend the rounds of a worker, and assign a table if it asks for one."""
     del call
     lake, now_ms = node.lake, node.now_ms()
     if lake is None:
@@ -119,7 +119,7 @@ def _apply(
 async def prepare_snapshot(
     node: Node, call: Call, request: pb.PrepareLakeTableSnapshotRequest
 ) -> pb.PrepareLakeTableSnapshotResponse:
-    """Write the offsets of coming snapshots into files, and return their paths."""
+    """Write the offsets of snapshots into files before their commit; return the files' paths."""
     _lake_of(node, call)
     response = pb.PrepareLakeTableSnapshotResponse()
     for given in request.bucket_offsets:
@@ -142,7 +142,7 @@ async def prepare_snapshot(
 async def commit_snapshot(
     node: Node, call: Call, request: pb.CommitLakeTableSnapshotRequest
 ) -> pb.CommitLakeTableSnapshotResponse:
-    """Record snapshots of the lake; what they have may be deleted from the log when it is old."""
+    """Record snapshots of the lake; retention may then delete their old rows from the log."""
     _lake_of(node, call)
     response = pb.CommitLakeTableSnapshotResponse()
     told = {each.table_id: each for each in request.tables_req}
@@ -186,7 +186,7 @@ async def _commit(node: Node, named: Any, told: Any | None) -> None:
 
 
 async def _commit_offsets(node: Node, told: Any) -> None:
-    """Record a snapshot as workers before 0.9 name it: its offsets are in the request."""
+    """Record a snapshot of a worker before 0.9, whose request holds the offsets."""
     table = _table_of(node, told.table_id)
     ends = _told_offsets(node, table, told)
     _, known = await node.in_storage(node.tiered.newest, table)
@@ -225,7 +225,7 @@ def _told_offsets(node: Node, table: TableEntry, told: Any) -> dict[tuple[int | 
 
 
 def _bucket(node: Node, table: TableEntry, given: Any) -> tuple[int | None, int]:
-    """Return the bucket that a message names, as files of offsets have it."""
+    """Return the bucket of a message, as the pair that is used in files of offsets."""
     partition_id = given.partition_id if given.HasField("partition_id") else None
     counts = [each.bucket_count for each in node.catalog.partitions_of(table)]
     has_partition = partition_id is not None

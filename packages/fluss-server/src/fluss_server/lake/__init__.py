@@ -1,7 +1,8 @@
-"""The lake of a server: its catalog, what is tiered into it, and which worker tiers what.
+"""The lake of a server: its catalog, the snapshots in it, and the assignment of tables to workers.
 
-`lake_catalog` finds the package that knows a format; the rest knows none. `server_lake` is the
-lake of a running server, `lake_settings` how it is described, `plan_tiering` which table is handed
-out when, `lake_snapshots` which snapshots of the lake the server knows, and `offsets_file` the
-files with their offsets. The server writes no rows into a lake: workers do.
+`lake_catalog` finds the package that implements a format; no other file depends on a format.
+`server_lake` is the lake of a running server, and `lake_settings` its description. `plan_tiering`
+assigns tables to workers. `lake_snapshots` holds the snapshots that the server knows, and
+`offsets_file` reads and writes the files with their offsets. The server writes no rows into a lake:
+workers do.
 """

@@ -1,8 +1,8 @@
-"""The door for lakes: what a package offers so that the server creates tables in its format.
+"""The interface of packages that create tables of a lake for the server.
 
-A package names an object with the methods of `LakeCatalogs` in the entry point group
-`fluss.lake_catalogs`, under the name that `table.datalake.format` has. The server requires none of
-these packages, and imports one when the lake is first used (decision 0020).
+A package registers an object with the methods of `LakeCatalogs` in the entry point group
+`fluss.lake_catalogs`, under the value of `table.datalake.format`. The server requires none of these
+packages, and imports one when the lake is first used (decision 0020).
 """
 
 from __future__ import annotations
@@ -26,16 +26,16 @@ class LakeCatalog(Protocol):
     """An open catalog. Its methods block; one thread at a time calls them."""
 
     def create_table(self, path: TablePath, table: TableDescriptor) -> None:
-        """Create the table of a table of Fluss.
+        """Create the lake's table of a Fluss table.
 
         Raises:
-            FlussError: The lake cannot have such a table (-1, 15), has one of this name (54), or
-                cannot be reached.
+            FlussError: The lake does not support such a table (-1, 15), has a table of this name
+                (54), or cannot be reached.
         """
         ...
 
     def discard_table(self, path: TablePath) -> None:
-        """Remove a table that was created and never written to; do nothing about any other.
+        """Remove a table that has no snapshot; leave any other table alone.
 
         Raises:
             FlussError: The catalog cannot be reached.
@@ -43,7 +43,7 @@ class LakeCatalog(Protocol):
         ...
 
     def alter_table(self, path: TablePath, changes: Mapping[str, str | None]) -> bool:
-        """Set properties, and remove those that are None; return whether there is such a table.
+        """Set properties, and remove those that are None; return whether the table exists.
 
         Raises:
             FlussError: A property cannot be changed, or the catalog cannot be reached.
@@ -52,35 +52,35 @@ class LakeCatalog(Protocol):
 
 
 class LakeCatalogs(Protocol):
-    """What a package offers for a format."""
+    """The catalogs of one format."""
 
     def settings(
         self, url: str, warehouse: str | None, folder: Path, options: Mapping[str, str]
     ) -> dict[str, str]:
-        """Return the settings of a catalog, in the words of Fluss's `datalake.{format}.*`.
+        """Return the settings of a catalog, with the names of Fluss's `datalake.{format}.*`.
 
         Args:
-            url: Where the catalog is; empty for one in the folder.
-            warehouse: Where the files of its tables are; None for the catalog's own choice.
-            folder: A folder of the server's own.
+            url: The URL of the catalog; empty for one in the folder.
+            warehouse: Where the files of its tables are; None for the catalog's default.
+            folder: A folder of the server.
             options: More settings.
 
         Raises:
-            ConfigError: The catalog is not described.
+            ConfigError: The arguments do not describe a catalog.
         """
         ...
 
     def open(self, settings: Mapping[str, str]) -> LakeCatalog:
-        """Open a catalog, and create it where that is possible.
+        """Open a catalog; create it if that is possible.
 
         Raises:
-            FlussError: It cannot be reached.
+            FlussError: The catalog cannot be reached.
         """
         ...
 
 
 def find_catalogs() -> EntryPoint:
-    """Return what an installed package offers; its modules are not imported yet.
+    """Return the entry point of an installed package, without importing its modules.
 
     Raises:
         MissingExtraError: No installed package offers the format.
@@ -88,6 +88,6 @@ def find_catalogs() -> EntryPoint:
     for found in entry_points(group=GROUP, name=FORMAT):
         return found
     raise MissingExtraError(
-        "A server with a lake needs a package that knows Iceberg, and none is installed.",
+        "A server with a lake needs a package for Iceberg, and none is installed.",
         hint=how_to_install(PACKAGE),
     )

@@ -1,7 +1,7 @@
-"""How a server's lake is described: what a user gives, what is kept, and what clients see.
+"""The settings of a server's lake: as the user gives, the server stores, and clients see them.
 
-Passwords are used, and neither kept nor shown: the catalog of the server has the settings without
-them, and so has the description of each table.
+The server neither stores nor shows passwords: its catalog and the descriptions of tables hold the
+settings without them.
 """
 
 from __future__ import annotations
@@ -20,11 +20,11 @@ _SECRET_WORDS: Final = ("password", "secret", "key")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LakeLocation:
-    """Where a lake is, as a user gives it.
+    """The location of a lake, as the user gives it.
 
     Args:
-        url: The catalog; empty for the lake that the directory has, or else a new one in it.
-        warehouse: Where the files of its tables are; None for a place beside the catalog.
+        url: The URL of the catalog; empty for the lake of the directory, or for a new one in it.
+        warehouse: Where the files of its tables are; None for a folder beside the catalog.
         options: More settings of the catalog, such as `s3.endpoint`.
     """
 
@@ -59,19 +59,19 @@ class LakeLocation:
 
     @property
     def sqlite_file(self) -> Path | None:
-        """The file of a catalog in SQLite; None of another one, and of one in the directory."""
+        """The file of a SQLite catalog; None for another catalog, and for one in the directory."""
         scheme, _, rest = self.url.removeprefix("jdbc:").partition(":")
         named = rest.removeprefix("///").partition("?")[0]
         return Path(named).expanduser().absolute() if scheme == "sqlite" and named else None
 
     @property
     def is_open(self) -> bool:
-        """Whether it names no catalog, so that any will do."""
+        """Whether the location is empty, so that any catalog fits it."""
         return not self.url and self.warehouse is None and not self.options
 
 
 def without_secrets(settings: Mapping[str, str]) -> dict[str, str]:
-    """Return the settings that anybody may see."""
+    """Return the settings without passwords and keys."""
     return {
         key: value
         for key, value in settings.items()
@@ -80,16 +80,16 @@ def without_secrets(settings: Mapping[str, str]) -> dict[str, str]:
 
 
 def settings_of_tables(lake_format: str, settings: Mapping[str, str]) -> dict[str, str]:
-    """Return what the descriptions of tables say about their lake."""
+    """Return the properties that describe the lake in the descriptions of tables."""
     prefix = f"{TABLE_PREFIX}{lake_format}."
     return {f"{prefix}{key}": value for key, value in without_secrets(settings).items()}
 
 
 def settings_to_json(settings: Mapping[str, str]) -> str:
-    """Return the text that is kept of a lake."""
+    """Return the text of the settings for the catalog."""
     return json.dumps(without_secrets(settings), sort_keys=True)
 
 
 def settings_from_json(text: str) -> dict[str, str]:
-    """Return the settings that were kept."""
+    """Return the settings of a stored text."""
     return {str(key): str(value) for key, value in json.loads(text).items()}

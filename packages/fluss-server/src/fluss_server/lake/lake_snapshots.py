@@ -1,7 +1,7 @@
-"""Which snapshots of the lake a server knows of a table: pure rules, and their text in the catalog.
+"""The lake snapshots of a table that a server knows: pure rules, and their JSON in the catalog.
 
-A worker tells the server each snapshot that it commits to the lake, with a file of the offsets that
-it has. Usually the newest alone is kept. Java: `LakeTable`, `LakeTableHelper`.
+A worker reports each snapshot that it commits to the lake, with a file of the snapshot's offsets.
+Usually the server keeps only the newest. Java: `LakeTable`, `LakeTableHelper`.
 """
 
 from __future__ import annotations
@@ -16,10 +16,10 @@ class KnownSnapshot:
     """A snapshot of the lake.
 
     Attributes:
-        snapshot_id: The snapshot.
-        tiered: The name of the file with the offsets that it has.
-        readable: The name of the file with the offsets that readers find in it; None where that is
-            not known.
+        snapshot_id: The snapshot's id.
+        tiered: The name of the file with the snapshot's offsets.
+        readable: The name of the file with the offsets up to which readers can read the snapshot;
+            None if they are unknown.
     """
 
     snapshot_id: int
@@ -34,21 +34,21 @@ class KnownSnapshot:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LakeRecord:
-    """What the server knows of a table's lake.
+    """The record of a table's lake.
 
     Attributes:
-        snapshots: The snapshots, the newest last.
-        tiered_ms: When the newest was committed; 0 for never.
+        snapshots: The known snapshots, the newest last.
+        tiered_ms: When the newest snapshot was committed; 0 if there is none.
     """
 
     snapshots: tuple[KnownSnapshot, ...] = ()
     tiered_ms: int = 0
 
     def find(self, snapshot_id: int | None) -> KnownSnapshot | None:
-        """Return a snapshot; of None, the newest."""
+        """Return a snapshot by its id; None returns the newest."""
         if snapshot_id is None:
             return self.snapshots[-1] if self.snapshots else None
-        return next((each for each in self.snapshots if each.snapshot_id == snapshot_id), None)
+        return next((known for known in self.snapshots if known.snapshot_id == snapshot_id), None)
 
     @property
     def readable(self) -> tuple[int, str] | None:
@@ -60,8 +60,8 @@ class LakeRecord:
 
     @property
     def files(self) -> set[str]:
-        """The names of the files that it needs."""
-        return set[str]().union(*(each.files for each in self.snapshots))
+        """The names of the files of all snapshots."""
+        return set[str]().union(*(known.files for known in self.snapshots))
 
     def with_snapshot(
         self, added: KnownSnapshot, *, earliest_kept: int | None, now_ms: int
@@ -69,14 +69,14 @@ class LakeRecord:
         """Return the record with a new snapshot, and without those that are not kept.
 
         Args:
-            added: The new snapshot. If it is the newest already, it takes its place.
-            earliest_kept: The first snapshot that is kept; of one that is not known, such as -1,
-                all are kept, and of None only the new one.
-            now_ms: The time.
+            added: The new snapshot. If the newest one has the same id, it is replaced.
+            earliest_kept: The id of the first snapshot that is kept. An unknown id, such as -1,
+                keeps all; None keeps only the new one.
+            now_ms: The current time.
         """
         known = self.snapshots
         if known and known[-1].snapshot_id == added.snapshot_id:
-            # A worker that lost the answer sends its request again.
+            # A worker that did not receive the response has retried its request.
             known = known[:-1]
         if earliest_kept is None:
             known = ()

@@ -1,7 +1,7 @@
-"""The offsets of a snapshot of a lake: how far each bucket has been copied, as JSON in a file.
+"""The offsets of a lake snapshot: up to where each bucket has been copied, as JSON in a file.
 
-The format is that of Fluss (`TableBucketOffsetsJsonSerde`); a position in a list is a bucket, and
--1 says that nothing is known of it.
+The format is that of Fluss (`TableBucketOffsetsJsonSerde`). The index in a list is the bucket id;
+-1 marks an unknown offset.
 
     {"version": 1, "table_id": 3, "bucket_offsets": [5, -1, 9]}
     {"version": 1, "table_id": 3,
@@ -45,7 +45,7 @@ def offsets_from_json(text: str | bytes, *, table_id: int) -> dict[tuple[int | N
     """Read the text of a file.
 
     Raises:
-        CorruptDataError: It is none, or one of another table.
+        CorruptDataError: The text is not a file of offsets, or belongs to another table.
     """
     try:
         content = json.loads(text)
@@ -54,7 +54,7 @@ def offsets_from_json(text: str | bytes, *, table_id: int) -> dict[tuple[int | N
         for partition in content.get("partition_offsets", []):
             found |= _read_list(int(partition["partition_id"]), partition["bucket_offsets"])
     except (ValueError, KeyError, TypeError, AttributeError) as error:
-        raise _damaged(table_id, "it is not one") from error
+        raise _damaged(table_id, "its text is not a file of offsets") from error
     if identity != (VERSION, table_id):
         raise _damaged(table_id, f"it is version {identity[0]} of table {identity[1]}")
     return found

@@ -1,8 +1,9 @@
-"""Decides which table is handed out to a tiering worker, and whether a worker still has it.
+"""Decides which table is assigned to a tiering worker, and whether a worker still holds it.
 
-A table waits for its freshness interval, then for a worker, then a worker has it until it reports
-the end of its round, or sends no heartbeat for two minutes. Each time a table begins to wait for a
-worker, its epoch grows, so a worker that lost it is recognised. Pure: the time is an argument.
+A table is scheduled until its freshness interval has passed. Then it is pending until a worker asks
+for a table. The worker holds the table until it reports the end of its round, or sends no heartbeat
+for two minutes. The table's epoch increases each time the table becomes pending, so the server
+recognises a worker that has lost it. Pure: the time is an argument.
 Java: `LakeTableTieringManager`.
 """
 
@@ -37,13 +38,13 @@ class _Table:
 
     @property
     def due_ms(self) -> int:
-        """When a worker gets it."""
+        """When the table becomes pending."""
         return self.tiered_ms + self.freshness_ms
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Assignment:
-    """A table that a worker got."""
+    """A table that is assigned to a worker."""
 
     table_id: int
     path: TablePath
@@ -61,10 +62,10 @@ class TieringPlan:
         """Add a table, or change the interval of a known one.
 
         Args:
-            table_id: The table.
-            path: Its name.
-            freshness_ms: How far its lake may lag behind.
-            tiered_ms: When it was tiered last; of a new table, when it was made.
+            table_id: The table's id.
+            path: The table's name.
+            freshness_ms: How far its lake may lag behind its log.
+            tiered_ms: When the table was tiered last; for a new table, when it was created.
         """
         known = self._tables.get(table_id)
         if known is not None:
@@ -75,12 +76,12 @@ class TieringPlan:
             )
 
     def remove(self, table_id: int) -> None:
-        """Forget a table that was dropped, or is tiered no more; idempotent."""
+        """Remove a table that was dropped, or is no longer tiered. Idempotent."""
         if self._tables.pop(table_id, None) is not None and table_id in self._pending:
             self._pending.remove(table_id)
 
     def request(self, *, now_ms: int) -> Assignment | None:
-        """Hand out the table that has waited longest for a worker; None where none waits."""
+        """Assign the table that has been pending longest; None if no table is pending."""
         self._advance(now_ms)
         if not self._pending:
             return None
@@ -90,10 +91,11 @@ class TieringPlan:
         return Assignment(table_id=table_id, path=table.path, epoch=table.epoch)
 
     def renew(self, table_id: int, epoch: int, *, now_ms: int) -> None:
-        """Extend the time of the worker that has a table.
+        """Extend the lease of the worker that holds a table.
 
         Raises:
-            FlussError: The table is gone (7), another worker has got it (50), or none has it (-1).
+            FlussError: The table does not exist (7), another worker holds it (50), or no worker
+                does (-1).
         """
         table = self._checked(table_id, epoch, now_ms)
         if table.state is not _State.TIERING:
@@ -105,26 +107,32 @@ class TieringPlan:
         table.heartbeat_ms = now_ms
 
     def finish(self, table_id: int, epoch: int, *, is_forced: bool, now_ms: int) -> None:
-        """End a round. It is due again after its interval, or immediately where it was broken off.
+        """End a round. The table is due again after its interval.
+
+        Args:
+            table_id: The table.
+            epoch: The epoch with which the worker holds it.
+            is_forced: Whether the table becomes pending immediately, because it has more rows.
+            now_ms: The current time.
 
         Raises:
-            FlussError: The table is gone (7), or another worker has got it (50).
+            FlussError: The table does not exist (7), or another worker holds it (50).
         """
         table = self._checked(table_id, epoch, now_ms)
         if table.state is _State.TIERING:
             table.state, table.tiered_ms = _State.SCHEDULED, now_ms
             if is_forced:
-                self._await_worker(table_id, table)
+                self._make_pending(table_id, table)
 
     def fail(self, table_id: int, epoch: int, *, now_ms: int) -> None:
-        """End a round that failed; the next worker gets the table.
+        """End a failed round; the table becomes pending again.
 
         Raises:
-            FlussError: The table is gone (7), or another worker has got it (50).
+            FlussError: The table does not exist (7), or another worker holds it (50).
         """
         table = self._checked(table_id, epoch, now_ms)
         if table.state is _State.TIERING:
-            self._await_worker(table_id, table)
+            self._make_pending(table_id, table)
 
     def _checked(self, table_id: int, epoch: int, now_ms: int) -> _Table:
         self._advance(now_ms)
@@ -140,7 +148,7 @@ class TieringPlan:
         return table
 
     def _advance(self, now_ms: int) -> None:
-        """Let the tables wait for a worker that are due, or whose worker is silent."""
+        """Make those tables pending that are due, or whose worker sends no heartbeats."""
         changed: list[tuple[int, int]] = []
         for table_id, table in self._tables.items():
             if table.state is _State.SCHEDULED and table.due_ms <= now_ms:
@@ -148,9 +156,9 @@ class TieringPlan:
             elif table.state is _State.TIERING and now_ms - table.heartbeat_ms >= LEASE_MS:
                 changed.append((table.heartbeat_ms + LEASE_MS, table_id))
         for _, table_id in sorted(changed):
-            self._await_worker(table_id, self._tables[table_id])
+            self._make_pending(table_id, self._tables[table_id])
 
-    def _await_worker(self, table_id: int, table: _Table) -> None:
+    def _make_pending(self, table_id: int, table: _Table) -> None:
         table.state = _State.PENDING
         table.epoch += 1
         self._pending.append(table_id)

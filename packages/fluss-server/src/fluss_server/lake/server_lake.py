@@ -1,8 +1,8 @@
-"""The lake of a running server: its catalog, in a thread of its own, and the plan of its workers.
+"""The lake of a running server: its catalog, in a separate thread, and the plan for its workers.
 
-The event loop calls it and never waits for the catalog: that may be a database on another machine,
-or a file that a worker has locked. It is opened when it is first used, so a server serves its logs
-while the catalog cannot be reached.
+The event loop never blocks on the catalog, which may be a database on another machine or a file
+that a worker has locked. The catalog is opened when it is first used, so a server can serve its
+logs while the catalog cannot be reached.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ from fluss_server.server_errors import request_error
 
 _LOG = logging.getLogger(__name__)
 WAIT_S: Final = 60.0
-# In the kept settings, for the directory of the data, which may be moved.
+# Stands for the data directory in the stored settings, because the directory may be moved.
 _HERE: Final = "${directory}"
 
 T = TypeVar("T")
@@ -44,8 +44,8 @@ class ServerLake:
     """The lake of one server; used on its event loop.
 
     Args:
-        settings: The settings of its catalog, in the words of Fluss's `datalake.{format}.*`.
-        coordinator_epoch: How often the directory was served before.
+        settings: The settings of its catalog, with the names of Fluss's `datalake.{format}.*`.
+        coordinator_epoch: The number of this start of a server in the directory.
     """
 
     def __init__(self, settings: Mapping[str, str], *, coordinator_epoch: int) -> None:
@@ -54,7 +54,7 @@ class ServerLake:
         self._thread = ThreadPoolExecutor(1, thread_name_prefix="fluss-lake")
         self.coordinator_epoch = coordinator_epoch
         self.plan = TieringPlan()
-        # Held while the catalogs of lake and server are changed, which has to agree.
+        # Held while the catalogs of lake and server change, so that they stay consistent.
         self.ddl = asyncio.Lock()
         self.table_settings = settings_of_tables(FORMAT, settings)
 
@@ -65,19 +65,19 @@ class ServerLake:
 
     @property
     def place(self) -> str:
-        """Where its catalog is, for people."""
+        """The location of its catalog, for messages."""
         return self._settings.get("uri", "").partition("?")[0].removeprefix("jdbc:")
 
     async def open(self) -> None:
         """Open the catalog.
 
         Raises:
-            FlussError: It cannot be reached, or no installed package knows its format.
+            FlussError: The catalog cannot be reached, or no installed package has its format.
         """
         await self._run(lambda _: None)
 
     async def create_table(self, path: TablePath, table: TableDescriptor) -> None:
-        """Create the table of a table of Fluss.
+        """Create the lake's table of a Fluss table.
 
         Raises:
             FlussError: The lake refuses; the code is that of Fluss's coordinator.
@@ -85,7 +85,7 @@ class ServerLake:
         await self._run(lambda catalog: catalog.create_table(path, table))
 
     async def discard_table(self, path: TablePath) -> None:
-        """Remove a table whose creation was broken off.
+        """Remove a table whose creation was interrupted.
 
         Raises:
             FlussError: The catalog cannot be reached.
@@ -101,11 +101,11 @@ class ServerLake:
         return await self._run(lambda catalog: catalog.alter_table(path, changes))
 
     def watch(self, table: TableEntry, *, tiered_ms: int) -> None:
-        """Tier a table from now on, or no more, as its options say.
+        """Add a table to the plan, or remove it, as its options require.
 
         Args:
             table: The table.
-            tiered_ms: When it was tiered last.
+            tiered_ms: When the table was tiered last.
         """
         options = table.info.options
         if options.datalake_enabled:
@@ -119,7 +119,7 @@ class ServerLake:
             self.plan.remove(table.table_id)
 
     def close(self) -> None:
-        """Stop the thread; a call in progress is not waited for."""
+        """Stop the thread, without waiting for a call in progress."""
         self._thread.shutdown(wait=False, cancel_futures=True)
 
     async def _run(self, work: Callable[[LakeCatalog], T]) -> T:
@@ -140,12 +140,12 @@ class ServerLake:
 
 
 async def open_lake(config: ServerConfig, catalog: Catalog) -> ServerLake | None:
-    """Return the lake of a server; None where it has none.
+    """Return the lake of a server; None if it has none.
 
-    A directory keeps its lake: a later start without one has the same.
+    The directory stores the settings of its lake: a later start without a lake uses them.
 
     Raises:
-        MissingExtraError: A lake is requested, and no installed package knows its format.
+        MissingExtraError: A lake is requested, and no installed package has its format.
         ConfigError: The directory has tables in another lake.
         FlussError: A new lake cannot be opened.
     """
@@ -189,7 +189,7 @@ def _check_unchanged(
         raise ConfigError(
             f"{config.directory} has tables in another lake ({kept.get('uri', '')}): "
             f"{', '.join(tables[:3])}{' …' if len(tables) > 3 else ''}.",  # noqa: PLR2004 - some
-            hint="Name that lake, or leave it out: the directory knows it.",
+            hint="Name that lake, or name none: the directory has its settings.",
             key="lake",
         )
 

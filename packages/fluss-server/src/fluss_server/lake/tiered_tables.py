@@ -1,8 +1,8 @@
-"""What has been tiered of each table: snapshots, the files with their offsets, and the log's floor.
+"""The tiered part of each table: snapshots, the files with their offsets, and the tiered offsets.
 
-The files are read and written on storage threads. Snapshots are changed on the event loop, with the
-catalog. A worker names files by their paths; only files that this server wrote for the table are
-taken, because the files of snapshots that are not kept are deleted.
+Storage threads read and write the files. The event loop changes the snapshots, with the catalog. A
+worker names files by their paths. The server accepts only files that it has written for the table,
+because it deletes the files of snapshots that are not kept.
 """
 
 from __future__ import annotations
@@ -31,8 +31,8 @@ _REMEDY: Final = (
     "Restore the file from a backup, or prepare a snapshot with ignore_previous_table_offsets and the "
     "offsets of all buckets."
 )
-# A commit may remove the file that is about to be read; the next look finds its successor.
-_LOOKS_MAX: Final = 5
+# A commit may remove the file before it is read; the next attempt finds its successor.
+_ATTEMPTS_MAX: Final = 5
 
 
 class TieredTables:
@@ -50,7 +50,7 @@ class TieredTables:
         self._ends: dict[int, dict[tuple[int | None, int], int]] = {}
 
     def record(self, table: TableEntry) -> LakeRecord:
-        """Return what is known of a table's lake."""
+        """Return the record of a table's lake."""
         return record_from_json(self._catalog.lake.record(table.table_id))
 
     def commit(
@@ -58,7 +58,7 @@ class TieredTables:
     ) -> list[Path]:
         """Record a snapshot; return the files that are not needed any more.
 
-        The event loop alone calls it, after the files of the snapshot have been read.
+        Only the event loop may call it, after the files of the snapshot have been read.
         """
         known = self.record(table)
         record = known.with_snapshot(added, earliest_kept=earliest_kept, now_ms=now_ms)
@@ -66,19 +66,19 @@ class TieredTables:
         return [self._path(table, name) for name in sorted(known.files - record.files)]
 
     def raise_ends(self, table: TableEntry, offsets: Offsets) -> None:
-        """Note that rows below these offsets are in the lake."""
+        """Note that the lake has the rows below these offsets."""
         known = self._ends.setdefault(table.table_id, {})
         for bucket, offset in offsets.items():
             known[bucket] = max(known.get(bucket, 0), offset)
 
     def forget(self, table_id: int) -> None:
-        """Forget a table that was dropped, or is tiered no more."""
+        """Forget a table that was dropped, or is no longer tiered."""
         self._ends.pop(table_id, None)
 
     # --- on storage threads -----------------------------------------------------------------------
 
     def end_of(self, table: TableEntry, bucket: TableBucket) -> int:
-        """Return the offset below which all rows of a bucket are in the lake.
+        """Return the offset below which the lake has all rows of a bucket.
 
         Raises:
             FlussError: The file of the newest snapshot is missing or damaged.
@@ -88,7 +88,7 @@ class TieredTables:
         return self._ends[table.table_id].get((bucket.partition_id, bucket.bucket_id), 0)
 
     def newest(self, table: TableEntry) -> tuple[int | None, Offsets]:
-        """Return the newest snapshot and its offsets; none where there is none.
+        """Return the newest snapshot and its offsets; None and no offsets if there is none.
 
         Raises:
             FlussError: Its file is missing or damaged.
@@ -98,17 +98,17 @@ class TieredTables:
     def snapshot(
         self, table: TableEntry, snapshot_id: int | None, *, is_readable: bool = False
     ) -> tuple[int, Offsets] | None:
-        """Return a snapshot and its offsets; None where it is not known.
+        """Return a snapshot and its offsets; None if the snapshot is unknown.
 
         Args:
             table: The table.
             snapshot_id: The snapshot; None for the newest.
-            is_readable: Whether to take the newest whose readable offsets are known.
+            is_readable: Whether to return the newest snapshot whose readable offsets are known.
 
         Raises:
             FlussError: Its file is missing or damaged.
         """
-        looks = 0
+        attempts = 0
         while True:
             record = self.record(table)
             found = record.find(snapshot_id)
@@ -120,17 +120,17 @@ class TieredTables:
             try:
                 return named[0], self._read(table, named[1])
             except FileNotFoundError:
-                looks += 1
-                if looks == _LOOKS_MAX:
+                attempts += 1
+                if attempts == _ATTEMPTS_MAX:
                     why = f"is missing; it has the offsets of snapshot {named[0]} of {table.path}"
                     path = self._path(table, named[1])
                     raise damaged(path, why, hint=_REMEDY) from None
 
     def store(self, table: TableEntry, offsets: Offsets) -> str:
-        """Write the offsets of a coming snapshot; return the path for the worker.
+        """Write the offsets of a snapshot before its commit; return the path for the worker.
 
         Raises:
-            OSError: The disk refused.
+            OSError: The file cannot be written.
         """
         path = self._path(table, f"{uuid.uuid4()}{SUFFIX}")
         path.parent.mkdir(parents=True, exist_ok=True)
@@ -145,7 +145,7 @@ class TieredTables:
         """Return the name and the offsets of a file that a worker names.
 
         Raises:
-            FlussError: It is no file that this server wrote for the table.
+            FlussError: This server has not written the file for the table.
         """
         path = Path(f"/{given.removeprefix(_SCHEME).lstrip('/')}")
         known = self._path(table, path.name)
@@ -178,6 +178,6 @@ def remove_files(paths: list[Path]) -> None:
 def _not_ours(table: TableEntry, given: str) -> FlussError:
     return request_error(
         ErrorCode.UNKNOWN_SERVER_ERROR,
-        f"{given} is no file of offsets of {table.path} (table {table.table_id}) on this server.",
+        f"{given} is not a file of offsets of {table.path} (table {table.table_id}) on this server.",
         hint="Name the path that PREPARE_LAKE_TABLE_SNAPSHOT returned.",
     )
