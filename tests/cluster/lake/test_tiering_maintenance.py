@@ -13,7 +13,7 @@ from fluss_lake.iceberg_parts import DATA, entries_of
 from fluss_lake.iceberg_writes import Change, commit_change
 from fluss_lake.lake_errors import LakeConflictError
 from fluss_lake.tiering import maintenance
-from fluss_lake.tiering.maintenance import compact, expire
+from fluss_lake.tiering.maintenance import clean, compact, expire
 from fluss_lake.tiering.round_driver import RoundOptions, commit_round
 from tests.cluster.lake.conftest import LAKE
 from tests.support.lake.rounds import begun, one_round, written
@@ -142,4 +142,31 @@ def test_a_compaction_that_meets_a_round_begins_again(session, iceberg, monkeypa
         compact(table.__fluss_table__(), RoundOptions())
     assert on_disk(iceberg(table)) == after_round
     assert before < after_round
+    assert rows_of(table, lake="only") == rows_of(table, lake="off")
+
+
+def test_files_of_a_killed_round_are_removed_and_no_other(session, iceberg):
+    table = make(session, "up_orphans", primary_key="id")
+    table.upsert({"id": list(range(30)), "n": [0] * 30})
+    one_round(table)
+    table.upsert({"id": list(range(20, 40)), "n": [1] * 20})
+    written(begun(table))  # killed before its commit
+    lake = iceberg(table)
+    foreign = Path(urlsplit(lake.location()).path) / "data" / "of-another-program.parquet"
+    foreign.write_bytes(b"PAR1")
+    before, handle = on_disk(lake), table.__fluss_table__()
+    now_ms = time.time_ns() // 1_000_000
+    assert clean(handle, RoundOptions(), before_ms=now_ms - LATER_MS).files == 0
+    counted = clean(handle, RoundOptions(), before_ms=now_ms + LATER_MS, is_dry=True)
+    assert on_disk(lake) == before
+    done = clean(handle, RoundOptions(), before_ms=now_ms + LATER_MS)
+    assert done == counted
+    assert done.files > 0
+    assert done.size_bytes > 0
+    assert len(on_disk(lake)) == len(before) - done.files
+    assert foreign.exists()
+    assert clean(handle, RoundOptions(), before_ms=now_ms + LATER_MS).files == 0
+    one_round(table)
+    compact(handle, RoundOptions())
+    assert clean(handle, RoundOptions(), before_ms=now_ms + LATER_MS).files == 0
     assert rows_of(table, lake="only") == rows_of(table, lake="off")

@@ -3,7 +3,7 @@
 import pytest
 
 from fluss_lake.lake_errors import LakeMismatchError
-from fluss_lake.tiering.plan_maintenance import expired, runs_to_rewrite
+from fluss_lake.tiering.plan_maintenance import expired, is_orphan, runs_to_rewrite
 from fluss_lake.tiering.plan_round import COMMIT_USER, COMMIT_USER_KEY, LakeCommit
 
 OURS = {COMMIT_USER_KEY: COMMIT_USER}
@@ -55,3 +55,29 @@ D = (100, True)
 def test_small_files_are_joined_and_logs_keep_their_order(sizes, ordered, unordered):
     assert list(runs_to_rewrite(sizes, file_bytes=100, is_ordered=True)) == ordered
     assert list(runs_to_rewrite(sizes, file_bytes=100, is_ordered=False)) == unordered
+
+
+FILE = "0123456789abcdef-0-0123456789ab-rows-0.parquet"
+
+
+@pytest.mark.parametrize(
+    ("name", "modified_ms", "is_in_snapshot", "expected"),
+    [
+        (FILE, 99, False, True),
+        ("0123456789abcdef-17-0-0123456789ab-deletes-3.parquet", 99, False, True),
+        ("0123456789abcdef-0-2-compacted-0.parquet", 99, False, True),
+        ("0123456789abcdef-0123abcd-0-2-compacted-0.parquet", 99, False, True),
+        (FILE, 99, True, False),
+        (FILE, 100, False, False),
+        (FILE, None, False, False),
+        ("00000-0-4f1c7c2e-data.parquet", 99, False, False),
+        (FILE.replace(".parquet", ".avro"), 99, False, False),
+    ],
+)
+def test_orphans_are_old_files_of_ours_that_no_snapshot_has(
+    name, modified_ms, is_in_snapshot, expected
+):
+    found = is_orphan(
+        name=name, modified_ms=modified_ms, is_in_snapshot=is_in_snapshot, before_ms=100
+    )
+    assert found is expected

@@ -122,6 +122,20 @@ def entries_of(table: Table, snapshot_id: int) -> tuple[Entry, ...]:
     return live_files(table, snapshot_id).entries
 
 
+def paths_of_all_snapshots(table: Table) -> set[str]:
+    """The paths of all files that any snapshot of a table has; each manifest is read once."""
+    manifests = {
+        manifest.manifest_path: manifest
+        for snapshot in table.metadata.snapshots
+        for manifest in snapshot.manifests(table.io)
+    }
+    return {
+        entry.data_file.file_path
+        for manifest in manifests.values()
+        for entry in manifest.fetch_manifest_entry(table.io, discard_deleted=True)
+    }
+
+
 def snapshots_of(table: Table) -> list[tuple[int, int]]:
     """The id and the time of each snapshot that a table still has, newest first."""
     found = [(each.snapshot_id, each.timestamp_ms) for each in table.metadata.snapshots]

@@ -111,6 +111,7 @@ def run(
         fluss tier --now -t shop.orders
         fluss tier status
         fluss tier expire --older-than 7d
+        fluss tier clean
         fluss tier compact -t shop.orders
     """
     if context.invoked_subcommand is not None:
@@ -199,6 +200,42 @@ def expire(
         options.report(
             f"{table.info.table_path}: {done.snapshots} snapshots expired, {done.files} files "
             f"removed{left}"
+        )
+
+
+def clean(
+    context: typer.Context,
+    tables: _TablesOption = None,
+    *,
+    older_than: Annotated[
+        str, typer.Option(help="The age of files that are removed: 3d, 12h; an hour at least.")
+    ] = "3d",
+    dry_run: Annotated[bool, typer.Option("--dry-run", help="Only count the files.")] = False,
+) -> None:
+    """Remove files that a killed round has left behind: files of ours that no snapshot has.
+
+    Files of other programs are left alone.
+
+    Examples:
+        fluss tier clean --dry-run
+        fluss tier clean -t shop.orders --older-than 12h
+    """
+    import time
+
+    from fluss_lake.tiering.maintenance import clean as remove_orphans
+
+    options: GlobalOptions = context.obj
+    age_ms = _milliseconds(older_than)
+    if age_ms < _UNITS_MS["h"]:
+        raise typer.BadParameter("a round that is running may still commit files of the last hour")
+    before_ms = time.time_ns() // 1_000_000 - age_ms
+    for table, rounds in _each_table(options, tables):
+        done = remove_orphans(table, rounds, before_ms=before_ms, is_dry=dry_run)
+        left = f", {done.left} could not be" if done.left else ""
+        what = "would be removed" if dry_run else "removed"
+        options.report(
+            f"{table.info.table_path}: {done.files} files, {done.size_bytes / 1e6:,.1f} MB "
+            f"{what}{left}"
         )
 
 
@@ -304,5 +341,5 @@ app = typer.Typer(
     invoke_without_command=True,
 )
 app.callback()(run)
-for _each in (status, expire, compact):
+for _each in (status, expire, clean, compact):
     app.command(_each.__name__, cls=FrameCommand)(_each)

@@ -1,7 +1,7 @@
-"""Maintenance of a lake: expires snapshots, and compacts small files and files with deletes.
+"""Maintenance of a lake: expires snapshots, compacts files, and removes orphan files.
 
-Neither changes a row, and neither is a round: nothing is reported to the cluster, and readers see
-the new files after the next round. Both commit on top of the newest snapshot, or not at all.
+None of it changes a row, and none is a round: nothing is reported to the cluster, and readers see
+the new files after the next round. Commits are made on top of the newest snapshot, or not at all.
 """
 
 from __future__ import annotations
@@ -19,14 +19,15 @@ from fluss.lake.lake_format import LakePart
 from fluss.net.cancellation import Cancellation
 from fluss_lake.catalogs import open_table
 from fluss_lake.file_plan import IcebergContents, Place
-from fluss_lake.iceberg_parts import entries_of
+from fluss_lake.iceberg_parts import entries_of, paths_of_all_snapshots
 from fluss_lake.iceberg_writes import Change, commit_change, expire_snapshots, remove_files
 from fluss_lake.lake_errors import LakeConflictError
+from fluss_lake.lake_files import FileLister
 from fluss_lake.tiering.cluster_calls import known_snapshot
 from fluss_lake.tiering.file_writer import FileWriter
 from fluss_lake.tiering.lake_table import commits_of, newest_id
 from fluss_lake.tiering.lake_target import LakeTarget, file_partition
-from fluss_lake.tiering.plan_maintenance import expired, runs_to_rewrite
+from fluss_lake.tiering.plan_maintenance import expired, is_orphan, runs_to_rewrite
 from fluss_lake.tiering.present_rows import PresentFiles, paths_of
 from fluss_lake.tiering.round_driver import RoundOptions, check_has_lake, lake_settings
 
@@ -63,6 +64,61 @@ class Compacted:
     after: int = 0
     rows: int = 0
     snapshot_id: int | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Cleaned:
+    """The result of removing orphan files.
+
+    Attributes:
+        files: How many files were removed, or would be.
+        size_bytes: Their size.
+        left: How many files could not be removed.
+    """
+
+    files: int
+    size_bytes: int
+    left: int
+
+
+def clean(
+    table: TableHandle, options: RoundOptions, *, before_ms: int, is_dry: bool = False
+) -> Cleaned:
+    """Remove files that rounds and compactions have written and no snapshot has.
+
+    Such files remain where a process was killed, or an executor of Spark was lost. Files of other
+    programs are left alone.
+
+    Args:
+        table: The table, as it is now.
+        options: How the lake is reached.
+        before_ms: Files written at this time or later are kept: a round may still commit them.
+        is_dry: Whether the files are only counted.
+
+    Raises:
+        UnsupportedOperationError: The files of this store cannot be listed.
+        FlussError: The lake cannot be reached.
+    """
+    check_has_lake(table)
+    lake = open_table(table.info, lake_settings(table, options))
+    lister = FileLister(lake.io, lake.location())
+    # Listed before the snapshots are read, so that a file committed meanwhile is seen as such.
+    stored = list(lister.files())
+    lake.refresh()
+    known = {lister.path_of(path) for path in paths_of_all_snapshots(lake)}
+    found = [
+        file
+        for file in stored
+        if is_orphan(
+            name=file.name,
+            modified_ms=file.modified_ms,
+            is_in_snapshot=file.path in known,
+            before_ms=before_ms,
+        )
+    ]
+    left = 0 if is_dry else lister.remove(found)
+    size = sum(file.size_bytes for file in found)
+    return Cleaned(files=len(found) - left, size_bytes=size, left=left)
 
 
 def expire(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Collection, Iterable, Iterator, Sequence
 from typing import Final
 
@@ -12,6 +13,11 @@ from fluss_lake.tiering.plan_round import LakeCommit
 SHARE_LARGE: Final = 0.75
 # Fewer small files than this are not rewritten.
 FILES_MIN: Final = 2
+# The names that rounds (`write_range`) and compactions (`maintenance`) give to files.
+_WRITTEN: Final = re.compile(
+    r"[0-9a-f]{16}-(?:\d+-)?\d+-[0-9a-f]{12}-(?:rows|deletes)-\d+\.parquet"
+    r"|[0-9a-f]{16}-(?:[0-9a-f]{8}-)?\d+-\d+-compacted-\d+\.parquet"
+)
 
 
 def expired(
@@ -60,6 +66,22 @@ def expired(
 
 def _newest_tiered(commits: Iterable[LakeCommit]) -> LakeCommit | None:
     return next((commit for commit in commits if commit.is_tiered), None)
+
+
+def is_orphan(*, name: str, modified_ms: int | None, is_in_snapshot: bool, before_ms: int) -> bool:
+    """Whether a file was written by a round or a compaction that has not committed it.
+
+    Files of other programs are left alone, and so are files that a running round may still commit.
+
+    Args:
+        name: The name of the file.
+        modified_ms: When it was written; None if that is unknown.
+        is_in_snapshot: Whether any snapshot has it.
+        before_ms: Files written at this time or later are kept.
+    """
+    if is_in_snapshot or _WRITTEN.fullmatch(name) is None:
+        return False
+    return modified_ms is not None and modified_ms < before_ms
 
 
 def runs_to_rewrite(
