@@ -296,7 +296,7 @@ def test_changes_are_routed(session, log, keyed):
         (["users", "nothing", "users"], 1, "nothing"),
         (["users", "a.b.c", "users"], 1, "a.b.c"),
         (["users", "", "users"], 1, "table"),
-        ([1, 2, 3], 0, "no name of a table"),
+        ([1, 2, 3], 0, "not the name of a table"),
     ],
 )
 @pytest.mark.parametrize("make", [pa.Table.from_pylist, list], ids=["arrow", "dicts"])

@@ -1,9 +1,9 @@
 """Follows the logs of many tables: one reader, one request per server for all, one cursor.
 
-Each table is read as `scan.follow` reads one. What is fetched and not given out is limited for all
-tables together. Batches of tables that have some are given out in turn, so a table with many rows
-does not hold back one with few. A table that cannot be read does not stop the others: its error is
-raised when the reader comes to it, and again whenever nothing else has arrived.
+Each table is read as `scan.follow` reads one. One limit holds for the fetched and unreturned bytes
+of all tables. Batches are returned in turn, so a table with many rows does not delay one with few.
+A table that cannot be read does not stop the others: its error is raised once when it occurs, and
+again whenever nothing else has arrived.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ from fluss.scan.scan_stats import ScanStats
 T = TypeVar("T")
 
 TABLES_MAX: Final = 10_000
-# How many tables are planned at a time, and asked for new partitions per poll.
+# How many tables are planned concurrently, and how many are checked for partitions per poll.
 PLANNED_AT_ONCE: Final = 16
 LISTED_PER_POLL: Final = 8
 _THREADS_FROM: Final = 4
@@ -47,7 +47,7 @@ class TableBatch(NamedTuple):
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class _Member:
-    """A table that is followed, and how its bytes are decoded."""
+    """A followed table, with the decoder of its batches."""
 
     followed: FollowedTable
     decoder: Decoder
@@ -61,7 +61,7 @@ class _Member:
 
 @dataclass(slots=True, eq=False)
 class FollowManyCore:
-    """Follows many tables; for one thread at a time.
+    """Follows many tables. One thread at a time may use it.
 
     Args:
         connection: The connection of all of them.
@@ -96,7 +96,7 @@ class FollowManyCore:
         return self._member(name).followed.schema
 
     def add(self, tables: Sequence[tuple[TableHandle, ScanOptions]]) -> None:
-        """Follow more tables; none of them, if one is refused.
+        """Follow more tables. If one is refused, none is added.
 
         Raises:
             InvalidValueError: A table is followed already, or there are too many.
@@ -121,10 +121,10 @@ class FollowManyCore:
             self._scan.subscribe(core, member.decoder.fetch_target, offsets)
 
     def remove(self, name: str) -> None:
-        """Follow a table no more; what was fetched of it and not given out is dropped.
+        """Stop following a table, and drop its fetched and unreturned rows.
 
         Raises:
-            InvalidValueError: It is not followed.
+            InvalidValueError: The table is not followed.
         """
         self._stop(name)
         del self._members[name]
@@ -148,21 +148,21 @@ class FollowManyCore:
         return self._members[name]
 
     def cursor(self) -> ManyCursor:
-        """Where the rows given out so far end, in each table."""
+        """The position after the rows returned so far, in each table."""
         cursors = {name: each.followed.cursor() for name, each in self._members.items()}
         return ManyCursor(tables=cursors)
 
     # --- rows ---------------------------------------------------------------------------------
 
     def poll(self, timeout_s: float) -> list[TableBatch]:
-        """All batches that have arrived, or that arrive in time."""
+        """Return all batches that have arrived, or wait for some until the timeout."""
         self._fill(timeout_s)
         while self._fetched:
             self._decode_next()
         given = [
             TableBatch(name, each.batch) for name, each in self._ready if each.batch is not None
         ]
-        # Noted last: what an interrupted call has not returned is given by the next.
+        # Offsets advance last: the next call returns the batches of an interrupted one.
         for name, each in self._ready:
             self._members[name].followed.offsets[each.bucket] = each.next_offset
         self._ready.clear()
@@ -220,7 +220,7 @@ class FollowManyCore:
             error.add_context(table=name)
             self._failed[name] = error.with_context()
             raise
-        # Removed last: a call that is interrupted here finds it again the next time.
+        # Removed last: after an interruption here, the next call decodes it again.
         self._ready.extend((name, each) for each in ready)
         self._fetched.popleft()
 
@@ -254,12 +254,12 @@ class FollowManyCore:
     # --- life ---------------------------------------------------------------------------------
 
     def close(self) -> None:
-        """Read no more. Any thread may call it; idempotent."""
+        """Stop reading. Any thread may call it. Idempotent."""
         self.is_closed = True
         self.connection.engine.run(self._scan.close())
 
     def check_open(self) -> None:
-        """Raise if it has been closed."""
+        """Raise if the reader has been closed."""
         if self.is_closed:
             raise ClosedError("The reader has been closed.", hint="Follow the tables again.")
 
@@ -277,7 +277,7 @@ def in_turn(items: Sequence[T] | deque[T], group: Callable[[T], object]) -> Iter
 
 
 def _each(items: Any, do: Callable[[Any], T]) -> list[T]:
-    """Do something for each item; for many by several threads."""
+    """Call a function for each item; for many items, in several threads."""
     listed = list(items)
     if len(listed) < _THREADS_FROM:
         return [do(each) for each in listed]

@@ -1,6 +1,6 @@
-"""One table of a follower: what is read of it, and where; its rows made of fetched bytes.
+"""One table of a follower: its buckets, its offsets, and the decoding of its fetched bytes.
 
-Fetching is up to `scan.follow`, for one table, and `scan.follow_many`, for several.
+`scan.follow` fetches for one table, and `scan.follow_many` for several.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ PARTITIONS_EVERY_S = 5.0
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Ready:
-    """Rows to give out, None for a stretch without rows; and where their bucket stands then."""
+    """Rows to return, or None for offsets without rows; and the next offset of their bucket."""
 
     bucket: TableBucket
     next_offset: int
@@ -39,7 +39,7 @@ class Ready:
 
 
 class FollowedTable:
-    """What is read of one table. For one thread at a time.
+    """The read state of one table. One thread at a time may use it.
 
     Args:
         core: The table.
@@ -68,7 +68,7 @@ class FollowedTable:
         rest, prefix = filtered.metadata_residual, options.metadata_prefix
         self._conditions = None if rest is None else MetadataFilter(rest, schema, prefix=prefix)
         self._builders: dict[TableBucket, OutputBuilder] = {}
-        # Where the rows that were given out end.
+        # One past the last offset of the returned rows, by bucket.
         self.offsets: dict[TableBucket, int] = {}
         self._listed_at_s = 0.0
         self.stats = stats
@@ -79,7 +79,7 @@ class FollowedTable:
         return self._shape.schema
 
     def cursor(self) -> Cursor:
-        """Where the rows given out so far end."""
+        """The position after the rows returned so far."""
         return Cursor.of(self.table.info.table_id, self.offsets)
 
     def columns(self) -> list[int]:
@@ -93,12 +93,12 @@ class FollowedTable:
     # --- buckets ------------------------------------------------------------------------------
 
     def begin(self) -> dict[TableBucket, int]:
-        """The buckets to read, and where each begins."""
+        """The buckets to read, with their start offsets."""
         self._listed_at_s = time.monotonic()
         return self._find(self.options)
 
     def new_partitions(self) -> dict[TableBucket, int]:
-        """The buckets of partitions that are new, asked for once in a while."""
+        """The buckets of new partitions; asks the server once per interval."""
         now = time.monotonic()
         if not self.table.info.is_partitioned() or now - self._listed_at_s < PARTITIONS_EVERY_S:
             return {}
@@ -147,7 +147,7 @@ class FollowedTable:
             ready.append(Ready(bucket=decoded.bucket, next_offset=next_offset, batch=batch))
         headers = read_headers(fetched.data, magic_1=self.table.connection.magic_1)
         if headers.next_offset is not None:
-            # The cursor moves on even where a filter leaves no row.
+            # The cursor advances even if a filter leaves no row.
             end = headers.next_offset
             ready.append(Ready(bucket=fetched.bucket, next_offset=end, batch=None))
         given = [each.batch.num_rows for each in ready if each.batch is not None]

@@ -1,7 +1,7 @@
 """A writer for many tables: `session.write_many([...])`, for routers and sinks of changes.
 
-It takes rows by the name of their table, and a flush waits for all tables. What is written where is
-decided in `write.many_writer` and `write.route_frames`.
+It accepts rows with the name of their table, and a flush waits for all tables. `write.many_writer`
+and `write.route_frames` implement it.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ from fluss.write.route_frames import Routing, TableNames, route
 # A table of a writer or a reader of many: its name, itself, or the class that names it.
 TableLike: TypeAlias = str | TablePath | Table | TypedTable[Any] | type[Any]
 MergeMode: TypeAlias = Literal["default", "overwrite"]
-# One row that needs nothing but to be taken; objects of subclasses may be rows of a class.
+# Types of rows that need no conversion; objects of subclasses may be rows of a class.
 _PLAIN: Final[frozenset[type]] = frozenset({dict, tuple})
 # A key of one column.
 _VALUES: Final = (str, bytes, int, float, Decimal, date, time_of_day, timedelta)
@@ -61,7 +61,7 @@ def path_of_table(table: TableLike, path_of: Callable[[TablePath | str], TablePa
 
 
 class _Takes:
-    """The methods that are called for each row; they are marked by hand, which is faster."""
+    """The methods that are called for each row; they add the door to errors without a decorator."""
 
     def __init__(
         self,
@@ -73,7 +73,7 @@ class _Takes:
         self._path_of = path_of
         paths = None if tables is None else [self._path(each) for each in _listed(tables)]
         self._core = ManyWriter(connection, paths, clock=time.monotonic)
-        # What takes single rows without a detour, by the table as the caller names it.
+        # Functions that accept single rows on a fast path, by the table as the caller names it.
         self._appends: dict[Any, Callable[[Any], Any]] = {}
         self._upserts: dict[Any, Callable[[Any], Any]] = {}
         self._core.when_changed = self._forget_takers
@@ -185,7 +185,7 @@ class _Takes:
                 try:
                     take(data)
                 except FlussError:
-                    # Step by step: with current facts of the table, or a whole error.
+                    # The slow path refreshes the table's metadata, or raises the full error.
                     takers.pop(table, None)
                 else:
                     return
@@ -223,9 +223,8 @@ class _Takes:
 class WriteMany(_Takes):
     """Writes rows to many tables; `session.write_many(...)` makes it. Any thread may use it.
 
-    Rows are taken without waiting for a server, and sent while the caller goes on. The rows of one
-    table are written in the order of the calls. Used with `with`, it is flushed and closed at the
-    end.
+    Rows are accepted without waiting for a server, and sent in the background. The rows of one
+    table are written in the order of the calls. A `with` block flushes and closes the writer.
     """
 
     @property
@@ -321,7 +320,7 @@ class WriteMany(_Takes):
         if error is None:
             self.close()
             return
-        # What was taken is written nevertheless; the error of the block is the one that is raised.
+        # Accepted rows are written nevertheless, and the error of the block is raised.
         self._core.close()
         if isinstance(error, Exception):
             try:
@@ -329,7 +328,9 @@ class WriteMany(_Takes):
             except FlussError as failed:
                 error.add_note(f"Rows taken before could not be written: {failed.message}")
         else:
-            error.add_note("Rows taken before are being sent; this was not waited for.")
+            error.add_note(
+                "Rows taken before are still being sent; the writer did not wait for them."
+            )
 
     def __repr__(self) -> str:
         closed = ", closed" if self.is_closed else ""
@@ -343,10 +344,10 @@ def _listed(tables: Iterable[TableLike]) -> Iterable[TableLike]:
 
 
 def _rows(data: Any, *, is_key: bool) -> Any:
-    """One row or key as it is taken: an object of a class as a frame, a value as a key."""
+    """Convert one row or key: an object of a class becomes a frame, a value becomes a key."""
     first = data[0] if isinstance(data, list) and data else data
     if kind_of(type(first)) is ClassKind.NAMED_TUPLE:
-        # By the names of its fields, as an object of any class; not by position.
+        # Its fields are matched by name, like those of any class, and not by position.
         return ClassFrame(row_class_of(type(first)), data if isinstance(data, list) else [data])
     if kind_of(type(data)) is not None:
         return [data]

@@ -1,4 +1,4 @@
-"""What a flush of many tables reports: a `WriteReport` for each, or one error for all."""
+"""The result of a flush of many tables: a `WriteReport` for each table, or one error for all."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ class FlushReport(Mapping[str, WriteReport]):
 def flush_report(outcomes: Iterable[TableOutcome]) -> FlushReport:
     """The report of outcomes; those of failed tables are left out.
 
-    There may be several of one table, where its facts changed between two flushes.
+    A table may have several outcomes, if its metadata changed between two flushes.
     """
     reports: dict[str, WriteReport] = {}
     for each in outcomes:
@@ -71,10 +71,10 @@ def _added(before: WriteReport | None, outcome: TableOutcome) -> WriteReport:
 
 
 def failed_flush(outcomes: Iterable[TableOutcome]) -> FlussError | None:
-    """The error of a flush; None where all tables took their rows.
+    """The error of a flush; None if the rows of all tables were written.
 
-    It is that of the first table that leaves a doubt, or of the first. `failures` has the errors of
-    all failed tables, and `delivered` the report of the others.
+    It is the error of the first failed table with rows in doubt, or else of the first failed table.
+    `failures` has the errors of all failed tables, and `delivered` the report of the others.
     """
     outcomes = list(outcomes)
     failures: dict[str, FlussError] = {}

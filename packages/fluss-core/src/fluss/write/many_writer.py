@@ -1,9 +1,9 @@
 """One writer for many tables: routers and CDC sinks write rows to tables by name, and flush once.
 
-All writers of a connection share its sender, its writer id and its memory for writes. What is added
-here is which table a row belongs to, when facts of a table are asked for again, and one report of
-all tables. The rows of one table are written in the order of the calls; between tables there is no
-order. Rows are split by `write.route_frames`.
+All writers of a connection share its sender, its writer id and its memory for writes. This file
+finds the table of a row, refreshes the metadata of tables, and makes one report of all tables. The
+rows of one table are written in the order of the calls; there is no order between tables.
+`write.route_frames` splits frames by table.
 """
 
 from __future__ import annotations
@@ -39,18 +39,18 @@ from fluss.write.writer_pool import writer_pool
 T = TypeVar("T")
 
 TABLES_MAX: Final = 10_000
-# How many tables are asked for at a time.
+# The metadata of so many tables is requested concurrently.
 OPENED_AT_ONCE: Final = 32
-# How often single rows look whether too much waits in memory.
+# Memory is checked once per so many single rows.
 ROWS_PER_LOOK: Final = 256
 _ROWS_PER_SUM: Final = 4_096
-# Writers with outdated facts that are kept: a thread may still hold one.
+# So many writers with outdated metadata are kept: a thread may still hold one.
 _RETIRED_MAX: Final = 1_000
-# Rows that wait for being encoded take at most this part of the memory for writes.
+# Rows that are not encoded yet take at most one part in so many of the memory for writes.
 _OPEN_PART: Final = 4
-# Facts of a table that refuse a row are asked for again, at most this often.
+# After a refused row, the metadata of its table is refreshed, at most this often.
 ASKED_AGAIN_S: Final = 1.0
-# Refusals that current facts of a table may not repeat.
+# Refusals that may disappear with current metadata of the table.
 _BY_FACTS: Final = (InvalidValueError, SchemaMismatchError, InvalidSchemaError, InvalidNameError)
 
 
@@ -60,7 +60,7 @@ class ManyWriter:
     Args:
         connection: The connection.
         tables: The tables that may be written to; None for all. More can be added.
-        clock: The time in seconds.
+        clock: Returns the current time in seconds.
     """
 
     def __init__(
@@ -75,15 +75,15 @@ class ManyWriter:
         self._lock = InterruptibleLock()
         self._listed: dict[TablePath, None] | None = None
         self._writers: dict[TablePath, TableWriter] = {}
-        self._retired: list[TableWriter] = []  # of facts that have changed, until the next flush
-        self._outcomes: list[TableOutcome] = []  # that no flush has reported yet
+        self._retired: list[TableWriter] = []  # with outdated metadata, until the next flush
+        self._outcomes: list[TableOutcome] = []  # not reported by a flush yet
         self._asked_at: dict[TablePath, float] = {}
         self._suspects: set[TablePath] = set()
         self._flushing = asyncio.Lock()
         self._closed = False
         self._memory = writer_pool(connection).sender.memory
         self._rows_unlooked = 0
-        # Called when functions that `taker` gave must not be used any more.
+        # Called when functions that `taker` returned must not be used any more.
         self.when_changed: Callable[[], None] = lambda: None
         if tables is not None:
             self._listed = {}
@@ -93,7 +93,7 @@ class ManyWriter:
 
     @property
     def tables(self) -> tuple[TablePath, ...]:
-        """The tables that it was given, or has written to."""
+        """The tables given to the writer, or else those it has written to."""
         with self._lock:
             return tuple(self._writers if self._listed is None else self._listed)
 
@@ -113,7 +113,7 @@ class ManyWriter:
                 self._listed |= dict.fromkeys(new)
 
     def remove(self, table: TablePath) -> None:
-        """Take no more rows for a table; those that were taken are written, and reported."""
+        """Accept no more rows for a table. Accepted rows are still written and reported."""
         with self._lock:
             writer = self._writers.get(table)
             if writer is not None:
@@ -124,7 +124,7 @@ class ManyWriter:
                 self._listed.pop(table, None)
 
     def writer(self, path: TablePath) -> TableWriter:
-        """The writer of a table, with current facts if the last flush found it failing.
+        """The writer of a table, with current metadata if the last flush of the table failed.
 
         Raises:
             InvalidValueError: The table is not among those of this writer.
@@ -148,17 +148,17 @@ class ManyWriter:
             return self._writers[path]
 
     def _replace(self, writer: TableWriter, current: TableHandle) -> bool:
-        """Write with the current facts of a table from here on; whether they are others."""
+        """Write with the current metadata of a table from now on; return whether it has changed."""
         if writer.info == current.info:
             return False
-        writer.seal()  # its rows come first
+        writer.seal()  # its rows are sent before those of the new writer
         self._retire(writer)
         self._writers[current.info.table_path] = TableWriter(current, first=writer.rows_taken)
         self.when_changed()
         return True
 
     def _retire(self, writer: TableWriter) -> None:
-        # Before it leaves the others, so that a flush meanwhile finds it.
+        # It is added here before it is removed there, so that a concurrent flush finds it.
         self._retired.append(writer)
         if len(self._retired) > _RETIRED_MAX:
             idle = next((each for each in self._retired if each.is_idle), None)
@@ -170,7 +170,7 @@ class ManyWriter:
             self._retired.remove(idle)
 
     def _has_changed(self, writer: TableWriter) -> bool:
-        """Whether a table is another than its writer knows; asked once in a while."""
+        """Whether the metadata of a writer is outdated; asks the server once per interval."""
         path = writer.info.table_path
         with self._lock:
             if self._writers.get(path) is not writer:
@@ -185,7 +185,7 @@ class ManyWriter:
         if len(self._writers) + more > TABLES_MAX:
             raise LimitExceededError(
                 f"A writer takes at most {TABLES_MAX:,} tables.",
-                hint="Remove tables that are written to no more, or use several writers.",
+                hint="Remove tables that are no longer written to, or use several writers.",
             )
 
     def _not_listed(self, path: TablePath) -> InvalidValueError:
@@ -207,9 +207,9 @@ class ManyWriter:
         columns: Sequence[str] | None = None,
         merge_mode: MergeMode | None = None,
     ) -> list[Any]:
-        """Take one row (a dict or a tuple), or the rows of a frame; returns their handles.
+        """Accept one row (a dict or a tuple), or the rows of a frame; return their handles.
 
-        Rows in memory are all checked before the first is taken.
+        All rows in memory are checked before the first one is accepted.
         """
         self.look(1)
         writer = self.writer(path)
@@ -234,7 +234,7 @@ class ManyWriter:
             return writer.take(writer.prepare(mode, data, columns, merge_mode))
 
     def prepare(self, path: TablePath, mode: Mode | None, data: Any) -> PreparedRows:
-        """Check rows for a table, and take none; without a mode the table decides."""
+        """Check rows for a table, but accept none. Without a mode, the table's kind decides."""
         writer = self.writer(path)
         try:
             return _prepared(writer, mode, data)
@@ -244,18 +244,18 @@ class ManyWriter:
         return _prepared(self.writer(path), mode, data)
 
     def take_prepared(self, prepared: PreparedRows) -> None:
-        """Take rows that were checked."""
+        """Accept checked rows."""
         self.look(ROWS_PER_LOOK)
         writer = prepared.writer
         writer.take(prepared)
         if self._writers.get(writer.info.table_path) is not writer:
-            writer.seal()  # the table has changed meanwhile: these rows come before later ones
+            writer.seal()  # the table has changed meanwhile: send these rows before later ones
 
     def look(self, rows: int) -> None:
-        """Wait while the memory for writes is used up; encode what waits if it is too much.
+        """Wait while the memory for writes is full; encode open rows if there are too many.
 
         Args:
-            rows: About how many rows were taken since the last look.
+            rows: About how many rows were accepted since the last call.
         """
         self._check_open()
         if not self._memory.is_left:
@@ -274,14 +274,14 @@ class ManyWriter:
     # --- results ------------------------------------------------------------------------------
 
     def seal(self) -> None:
-        """Queue what was taken so far, on the calling thread, in place of a worker's."""
+        """Encode and queue the accepted rows on the calling thread, instead of on a worker's."""
         for writer in self._all():
             writer.seal()
 
     async def flush(self) -> None:
-        """Wait until everything taken so far is written or has failed. Runs on the engine's loop.
+        """Wait until all accepted rows are written or have failed. Runs on the engine's loop.
 
-        What became of it is found by `outcome`, so an interrupted caller loses nothing.
+        `outcome` returns the result, so an interrupted caller loses nothing.
         """
         async with self._flushing:
             busy = [each for each in self._all() if not each.is_idle]
@@ -296,11 +296,11 @@ class ManyWriter:
                 self.when_changed()
 
     def outcome(self) -> FlushReport:
-        """The report of all that was flushed and not reported.
+        """The report of all rows that were flushed and not reported yet.
 
         Raises:
-            FlussError: Rows of a table could not be written; see `flush_report.failed_flush`. It
-                is raised once.
+            FlussError: Rows of a table could not be written; see `flush_report.failed_flush`. The
+                error is raised once.
         """
         with self._lock:
             outcomes, self._outcomes = self._outcomes, []
@@ -310,8 +310,8 @@ class ManyWriter:
         return flush_report(outcomes)
 
     def _all(self) -> list[TableWriter]:
-        # Without the lock: the engine must not wait for a thread that waits for the engine. One
-        # that is retired meanwhile is among the first or the second.
+        # Without the lock: the engine must not wait for a thread that waits for the engine. A
+        # writer that is retired concurrently is in one of the two lists, or in both.
         current = list(self._writers.values())
         return list(dict.fromkeys([*self._retired, *current]))
 
@@ -321,7 +321,7 @@ class ManyWriter:
         return self._closed
 
     def close(self) -> None:
-        """Take no more rows; those that were taken are still written."""
+        """Accept no more rows. Accepted rows are still written."""
         self._closed = True
         self.when_changed()
 
@@ -341,7 +341,7 @@ def _prepared(writer: TableWriter, mode: Mode | None, data: Any) -> PreparedRows
 async def opened_tables(
     connection: ClientConnection, paths: Sequence[TablePath]
 ) -> list[TableHandle]:
-    """Tables as they are now, many of them asked for at a time.
+    """Request the current metadata of tables, many of them concurrently.
 
     Raises:
         TableNotFoundError: There is no such table.

@@ -1,9 +1,9 @@
 """Splits rows by the tables that a column names: vectorised for frames, by key for dicts.
 
 The rows of each table keep their order. All rows of a frame in memory are checked for all tables
-before the first is taken; of a stream each batch is. A column that a table does not have is left
-out where it is NULL in all rows of that table, as in a frame of several kinds of events; with a
-value in it, it is refused.
+before the first one is accepted; the rows of a stream are checked batch by batch. A frame may hold
+several kinds of events: a column that a table does not have is left out if it is NULL in all rows
+of that table, and refused otherwise.
 """
 
 from __future__ import annotations
@@ -48,9 +48,9 @@ class Routing:
 
     Attributes:
         by: The column that names the table.
-        mode: What happens to the rows; None where the kind of the table decides.
-        names: Translates the values of the column; None where they are names of tables.
-        path_of: The path of a name.
+        mode: How the rows are written; None if the kind of the table decides.
+        names: Translates the values of the column; None if they are names of tables.
+        path_of: Returns the path of a name.
     """
 
     by: str
@@ -79,7 +79,7 @@ class Routing:
             name = self.names(value)
         elif not isinstance(value, str):
             raise self._refused(
-                f"has {value!r}, which is no name of a table",
+                f"has {value!r}, which is not the name of a table",
                 "`tables` translates values to names: a dict or a function.",
             )
         try:
@@ -92,7 +92,7 @@ class Routing:
 
 
 def route(writer: ManyWriter, data: Any, routing: Routing) -> dict[TablePath, int]:
-    """Take rows for the tables that a column names; returns how many for each.
+    """Accept rows for the tables that a column names; return how many for each table.
 
     Raises:
         InvalidValueError: A row names no table, or a value does not fit; `row` is its number.
@@ -113,7 +113,7 @@ _Share: TypeAlias = tuple[TablePath, Int64Array, PreparedRows]
 
 
 def _parts(writer: ManyWriter, data: Any, routing: Routing) -> Iterator[list[_Share]]:
-    """The checked rows of each table, for each part of the data that is checked as a whole."""
+    """Yield the checked rows by table: of all data in memory, or of one batch of a stream."""
     rows = _dicts(data)
     if rows is not None:
         yield _of_dicts(writer, rows, routing)
@@ -138,7 +138,7 @@ def _parts(writer: ManyWriter, data: Any, routing: Routing) -> Iterator[list[_Sh
 
 
 def _dicts(data: Any) -> Sequence[Mapping[str, Any]] | None:
-    """Rows of Python, which are converted with the types of their tables; None for frames."""
+    """Rows as dicts, which are converted with the types of their tables; None for frames."""
     if isinstance(data, Mapping):
         is_columns = data and all(
             is_sequence(each) or hasattr(each, "dtype") for each in data.values()
@@ -236,21 +236,21 @@ def _reordered(batch: pa.RecordBatch, order: Int64Array) -> pa.RecordBatch:
 
 
 def _taken(column: pa.Array, order: Int64Array) -> pa.Array:
-    # Views, as Polars exports texts, have no kernel that takes rows.
+    # Polars exports strings as views, and Arrow has no `take` for views.
     if pa.types.is_string_view(column.type):
         column = column.cast(pa.large_string())
     elif pa.types.is_binary_view(column.type):
         column = column.cast(pa.large_binary())
     try:
         return column.take(from_numpy(order))
-    except pa.ArrowNotImplementedError:  # views in lists and structs: stretches are joined
+    except pa.ArrowNotImplementedError:  # views in lists and structs: concatenate slices
         edges = [0, *(np.flatnonzero(np.diff(order) != 1) + 1).tolist(), len(order)]
         stretches = [column.slice(int(order[at]), end - at) for at, end in pairwise(edges)]
         return pa.concat_arrays(stretches)
 
 
 def _coded(column: pa.Array) -> tuple[Int64Array, list[Any]]:
-    """A number for each row, and the value of each number; NULL is a value, too."""
+    """A code for each row, and the value of each code. NULL has a code, too."""
     if pa.types.is_dictionary(column.type):
         column = column.dictionary_decode()
     encoded = pc.dictionary_encode(column, null_encoding="encode")
@@ -259,7 +259,10 @@ def _coded(column: pa.Array) -> tuple[Int64Array, list[Any]]:
 
 
 def _own_columns(info: TableInfo, batch: pa.RecordBatch, routing: Routing) -> pa.RecordBatch:
-    """The columns of a batch that the table has, and those that are refused later."""
+    """Leave out the columns that the table does not have and that hold no value.
+
+    Other columns that the table does not have stay, and are refused later.
+    """
     own = set(info.schema.column_names)
     left_out = [
         name
@@ -289,7 +292,7 @@ def _check_changes_of_log(info: TableInfo, column: pa.Array) -> None:
 
 def _no_change_of_log(info: TableInfo, kind: str, row: int) -> InvalidValueError:
     return InvalidValueError(
-        f"{info.table_path} is a log, whose rows are appended, and the change is {kind!r}.",
+        f"{info.table_path} is a log table, which accepts only inserts, and the change is {kind!r}.",
         hint="Filter the rows, or create the table with a primary key.",
         column=CHANGE_TYPE,
     ).add_context(row=row)
@@ -304,7 +307,7 @@ def _share(
 
 @contextmanager
 def _at_first_row(path: TablePath | None = None) -> Iterator[None]:
-    """An error without a row is that of the first."""
+    """Add the first row to an error that names no row."""
     try:
         yield
     except FlussError as error:
