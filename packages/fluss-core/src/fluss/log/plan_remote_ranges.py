@@ -21,17 +21,17 @@ from fluss.records.log.log_batch import LogBatch, check_log_header
 from fluss.records.log.log_header import HEADER_BYTES_MIN, LogBatchHeader, Magic1, read_log_header
 from fluss.records.log.segment import IndexEntry
 
-# A request counts as much as so many bytes: 10 ms of a connection with 13 MB/s, or 2 ms with 65.
+# A request costs as much as so many bytes: 10 ms of a connection with 13 MB/s, or 2 ms with 65.
 REQUEST_BYTES: Final = 128 * 1024
-# What the head of a batch is taken to have before one is known; later ones are like it.
+# The assumed length of a batch's head, until the first one is known; later ones are similar.
 HEAD_BYTES: Final = 4 * 1024
-# Ranges with so little in between become one.
+# Ranges with a smaller gap are merged.
 GAP_BYTES_MAX: Final = 1024
-# An index is asked for where at least so much of a segment may be spared.
+# The index is read if it may spare at least so many bytes of a segment.
 SPARED_BYTES_MIN: Final = 256 * 1024
 _HEADER_BYTES_MAX: Final = 64
 
-# Of smaller batches, reading columns never spares as much as the requests cost.
+# For smaller batches, reading single columns never spares as much as the requests cost.
 BATCH_BYTES_MIN: Final = 2 * REQUEST_BYTES
 
 Range = tuple[int, int]
@@ -39,13 +39,13 @@ Range = tuple[int, int]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Piece:
-    """A range of a segment that is read at a time.
+    """A range of a segment that is read in one step.
 
     Attributes:
-        start: Where it begins.
-        end: Where it ends.
-        last: Where the batches that begin in it end at the latest.
-        has_columns: Whether it is read by columns; it begins and ends with a batch then.
+        start: The position of its first byte.
+        end: One past its last byte.
+        last: An upper bound for the end of the batches that start in it.
+        has_columns: Whether single columns are read; then it starts and ends at a batch boundary.
     """
 
     start: int
@@ -56,12 +56,12 @@ class Piece:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Head:
-    """What stands before the columns of a batch.
+    """The bytes before the columns of a batch.
 
     Attributes:
         header: The header of the batch.
-        metadata: The places of the buffers.
-        body_start: Where these count from, from the beginning of the batch.
+        metadata: The positions of the buffers, relative to the body.
+        body_start: The position of the body, relative to the start of the batch.
     """
 
     header: LogBatchHeader
@@ -70,7 +70,7 @@ class Head:
 
 
 def end_of_rows(entries: Sequence[IndexEntry], stop: int, *, file_size: int) -> int:
-    """Where to stop reading a segment whose rows from the offset `stop` on are not needed."""
+    """The position up to which a segment is read for the rows before the offset `stop`."""
     ends = (entry for entry in entries if entry.last_offset >= stop - 1)
     next(ends, None)  # this one may still hold rows before the offset
     following = next(ends, None)
@@ -132,7 +132,7 @@ def read_head(data: memoryview, magic_1: Magic1) -> Head | int | None:
 
 
 def column_ranges(head: Head, projection: Projection) -> list[Range]:
-    """The ranges of a batch that hold the projection's columns, from the beginning of the batch."""
+    """The ranges of the projection's columns, relative to the start of the batch."""
     size = head.header.size_bytes
     places = sorted(
         (head.body_start + offset, head.body_start + offset + length)

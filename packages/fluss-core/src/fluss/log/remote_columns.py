@@ -19,10 +19,10 @@ from fluss.records.arrow.projection import Projection
 from fluss.records.log.log_header import LENGTH_END, Magic1, read_length
 
 BATCH_BYTES_MAX = 256 * 1024 * 1024
-# Heads of batches of one schema are alike; so much more than the longest one so far is read.
+# Heads of batches of one schema are similar; so many bytes more than the longest one are read.
 HEAD_SLACK_BYTES = 64
 
-# Returns how to project the batches of a schema; None where they must be read whole.
+# Returns how to project the batches of a schema; None if they must be read whole.
 ProjectionOf = Callable[[int], Awaitable[Projection | None]]
 
 
@@ -36,13 +36,13 @@ class RemoteRecords:
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class BegunBatch:
-    """A batch of which the head, at least, has been read.
+    """A batch of which at least the head has been read.
 
     Attributes:
-        at: Where it begins in the file.
-        size: How long it is.
+        at: The position of its first byte in the file.
+        size: Its length in bytes.
         begun: Its first bytes.
-        head: Its head; None where it has no rows.
+        head: Its head; None if the batch has no rows.
     """
 
     at: int
@@ -68,7 +68,7 @@ class ColumnReader:
         self._knows_heads = False
 
     async def first_batch(self, path: str, at: int, end: int) -> BegunBatch | None:
-        """Begin to read the first batch of a segment; None where its batches are read whole."""
+        """Start to read the first batch of a segment; None if its batches are read whole."""
         batch = await self._begin(path, at, end)
         projection = await self._projection(batch)
         return None if projection is None else batch
@@ -115,7 +115,7 @@ class ColumnReader:
         return BegunBatch(at=at, size=size, begun=data[:size], head=head)
 
     async def _projection(self, batch: BegunBatch) -> Projection | None:
-        """How to read columns of a batch; None where it is read whole."""
+        """How to read columns of a batch; None if it is read whole."""
         if batch.head is None:
             return None
         projection = await self._projection_of(batch.head.header.schema_id)
@@ -134,7 +134,7 @@ class ColumnReader:
         return RemoteRecords(data=memoryview(made), projected=True)
 
     async def _read(self, path: str, batch: BegunBatch, needed: Sequence[plan.Range]) -> bytearray:
-        """Return as many bytes as the batch has, of which the head and these ranges are right."""
+        """Return bytes of the batch's length; only the head and these ranges are filled."""
         begun = len(batch.begun)
         cut = ((max(start, begun), end) for start, end in needed)
         data = bytearray(batch.size)  # pages of it that are never written take no memory

@@ -52,13 +52,13 @@ class _Segment:
 
     @property
     def may_be_large(self) -> bool:
-        """Whether so much is left of it that reading less may be worth a request."""
+        """Whether so many bytes remain that sparing some may be worth another request."""
         return self.end - self.start >= ranges.SPARED_BYTES_MIN
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Part:
-    """Some bytes of a segment's file, of which the batches are read whole, or some columns."""
+    """A range of a segment's file, read as whole batches or as some of their columns."""
 
     number: int
     path: str
@@ -223,7 +223,7 @@ class _ReadAhead:
             await self._changed.wait()
 
     def begin(self, part: _Part, work: Coroutine[Any, Any, bytes | list[RemoteRecords]]) -> None:
-        """Begin to read a part."""
+        """Start to read a part."""
         task = asyncio.ensure_future(work)
         task.add_done_callback(_was_awaited)
         self._reading.append((part, task))
@@ -246,7 +246,7 @@ class _ReadAhead:
         return self._reading[0]
 
     def notice(self, _: object) -> None:
-        """Look again at what there is: the producer has ended."""
+        """Wake the reader: the producer has ended."""
         self._changed.set()
 
     def leave_first(self) -> None:
@@ -261,7 +261,7 @@ class _ReadAhead:
 
 
 def _was_awaited(task: asyncio.Future[Any]) -> None:
-    # An error of what is not needed any more must not be logged as unhandled.
+    # The error of a part that is no longer needed must not be logged as unhandled.
     if not task.cancelled():
         task.exception()
 
@@ -290,7 +290,7 @@ class _WholeBatches:
         self._needed = 0
 
     def add(self, part: _Part, data: bytes) -> memoryview | None:
-        """Return all whole batches; None where not even one is complete.
+        """Return all whole batches; None if not even one is complete.
 
         Raises:
             CorruptBatchError: The file ends within a batch, or a batch is longer than the file.

@@ -1,7 +1,7 @@
-"""Decides what the failure of reading a remote file means, and whether reading it again can help.
+"""Decides what a failed read of a remote file means, and whether a retry can help.
 
-Stores and the libraries that reach them report failures in many ways: an HTTP status, a code of the
-store (`SlowDown`), an `OSError`. Here they become one of our errors, with the store's code and a
+Stores and their client libraries report failures in many ways: an HTTP status, a code of the store
+(`SlowDown`), an `OSError`. This file turns them into one of our errors, with the store's code and a
 hint. `net.remote_files` reads, waits and renews tokens.
 """
 
@@ -19,8 +19,8 @@ from fluss.errors import (
 )
 from fluss.net.plan_retry import RetryPolicy, pause_ms
 
-# With pauses that double up to a second, a store may be in trouble for five seconds. Each attempt
-# may take as long as a request, and all of them as long as an operation.
+# With pauses that double up to a second, the attempts bridge an outage of five seconds. Each
+# attempt has the timeout of a request, and all together have the timeout of an operation.
 ATTEMPTS_MAX: Final = 10
 _CAUSES_MAX: Final = 16
 _WHY_CHARS_MAX: Final = 300
@@ -54,7 +54,8 @@ _BUSY_STATUSES: Final = frozenset({408, 425, 429, 500, 502, 503, 504})
 _DENIED_STATUSES: Final = frozenset({401, 403})
 _NOT_FOUND: Final = 404
 _RANGE_NOT_SATISFIABLE: Final = 416
-# What libraries raise for lost, refused and slow connections: no OSErrors, and without a status.
+# Libraries raise these for lost, refused and slow connections; they are no OSErrors and have no
+# status.
 _NETWORK_ERRORS: Final = frozenset(
     {
         "ClientConnectionError",
@@ -74,9 +75,9 @@ class ReadAttempts:
     """The attempts of one read so far, and their limits.
 
     Attributes:
-        policy: The pauses between them.
-        deadline: When to give up, on the clock that gives `now`.
-        made: How many have been made.
+        policy: The pauses between attempts.
+        deadline: When to give up, on the clock of `now`.
+        made: How many attempts were made.
     """
 
     policy: RetryPolicy
@@ -84,7 +85,7 @@ class ReadAttempts:
     made: int = 0
 
     def next_at(self, error: RemoteStorageError, *, now: float, jitter: float) -> float | None:
-        """When to read again after the error of the last attempt; None to give up.
+        """When to retry after the error of the last attempt; None to give up.
 
         The first new token is used immediately. Where it is refused as well, servers may still
         hand out an old one: they keep tokens for a minute.
@@ -99,7 +100,7 @@ class ReadAttempts:
 
 
 def needs_another_token(error: RemoteStorageError) -> bool:
-    """Whether the store has refused the token, and may accept another one."""
+    """Whether the store has refused the token, so that a new token may help."""
     return error.code in _TOKEN_CODES
 
 
@@ -108,7 +109,7 @@ def explain(path: str, error: BaseException, secrets: tuple[str, ...] = ()) -> R
 
     Args:
         path: The file.
-        error: What its file system raised.
+        error: The error of its file system.
         secrets: Texts that no message may show.
     """
     code, status = _facts(error)
@@ -174,7 +175,7 @@ def _hint(kind: type[RemoteStorageError], code: str) -> str:
 
 
 def _facts(error: BaseException) -> tuple[str, int | None]:
-    """The store's code and the HTTP status, of an error or of what caused it."""
+    """The store's code and the HTTP status, of an error or of its causes."""
     for each in _causes(error):
         response = getattr(each, "response", None)
         if isinstance(response, Mapping):  # botocore

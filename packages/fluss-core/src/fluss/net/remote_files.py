@@ -55,9 +55,9 @@ class RemoteFileSettings:
         uses_token: Whether the credentials of the cluster are used.
         reads_at_once_max: How many reads may be in flight.
         connect_timeout_s: How long a store may take to accept a connection.
-        read_timeout_s: How long it may send nothing.
-        patience_s: How long one read may take, with all its repetitions.
-        policy: The pauses between them.
+        read_timeout_s: How long a store may send nothing.
+        patience_s: How long one read may take, with all retries.
+        policy: The pauses between retries.
     """
 
     storage_options: Mapping[str, Any] = field(default_factory=dict, repr=False)
@@ -71,7 +71,7 @@ class RemoteFileSettings:
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class _Token:
-    """A token of the cluster, and the file systems that were made with it, by their schemes."""
+    """A token of the cluster, and the file systems that use it, by scheme."""
 
     content: bytes = field(repr=False)
     facts: Mapping[str, str]
@@ -83,7 +83,7 @@ class RemoteFiles:
     """The remote store of one cluster. Coroutines run on the engine's loop, reads on workers.
 
     Args:
-        cluster: The cluster, which gives tokens.
+        cluster: The cluster, which issues tokens.
         settings: How files are read.
         counters: Where reads are counted.
     """
@@ -156,7 +156,7 @@ class RemoteFiles:
     async def _again(
         self, file: RemoteFile, error: RemoteStorageError, attempts: ReadAttempts
     ) -> RemoteFile:
-        """Wait until the file may be read again, with another token if need be."""
+        """Wait before a retry; renew the token if the store has refused it."""
         attempts.made += 1
         is_own = needs_another_token(error) and not self._reads_with_token
         jitter = random.random()  # noqa: S311 - spreads clients, hides nothing
@@ -175,7 +175,7 @@ class RemoteFiles:
         return self._settings.uses_token and not has_own
 
     def _forget(self, file: RemoteFile) -> None:
-        """Ask for another token than the one of this file, unless there is a newer one already."""
+        """Request a new token, unless there is a newer one than that of this file already."""
         token = self._token
         if token is not None and token.filesystems is file.filesystems:
             self._token = replace(token, renewed_at=-math.inf)
@@ -198,7 +198,7 @@ class RemoteFiles:
         except FlussError:
             if self._reads_with_token:
                 raise
-            # The user has credentials, and a cluster without tokens is no obstacle.
+            # The user has credentials, so a cluster without tokens is no error.
             answer = messages.GetFileSystemSecurityTokenResponse()
         expires_at = None
         if answer.HasField("expiration_time"):
@@ -212,7 +212,7 @@ class RemoteFiles:
         return self._token
 
     def _filesystems_of(self, content: bytes) -> dict[str, Any]:
-        """The file systems of the token before, where servers have handed out the same again."""
+        """The file systems of the previous token, if the servers have issued the same one again."""
         before = self._token
         return before.filesystems if before is not None and before.content == content else {}
 
@@ -221,7 +221,7 @@ class RemoteFiles:
             "connect_timeout": self._settings.connect_timeout_s,
             "read_timeout": self._settings.read_timeout_s,
             "max_pool_connections": self._settings.reads_at_once_max,
-            # Reads are repeated here and nowhere else.
+            # Retries happen here and nowhere else.
             "retries": {"total_max_attempts": 1, "mode": "standard"},
         }
         return options | {"config_kwargs": limits | options.get("config_kwargs", {})}
@@ -285,7 +285,7 @@ class RemoteFile:
                 f"{self.scheme}:// (s3fs, ossfs, gcsfs ...)",
             ) from error
         try:
-            # fsspec itself would keep each one for good, and with it a token that has expired.
+            # fsspec's own cache would keep each one forever, and with it an expired token.
             made = fsspec.filesystem(self.scheme, skip_instance_cache=True, **self.options)
         except (ImportError, ValueError) as error:
             raise MissingExtraError(
@@ -298,7 +298,7 @@ class RemoteFile:
 
 
 def _renewed_at(expires_at: float | None) -> float:
-    """When to ask for another token, in wall-clock time."""
+    """When to request a new token, in wall-clock time."""
     if expires_at is None:
         return math.inf
     now = time.time()  # noqa: TID251 - as above

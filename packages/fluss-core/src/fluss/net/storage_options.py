@@ -30,9 +30,9 @@ def storage_options(
     """Return the options for the file system of a scheme.
 
     Args:
-        scheme: Of the file's URL.
-        token: The cluster's token; empty where it has none.
-        facts: What came with it.
+        scheme: The scheme of the file's URL.
+        token: The cluster's token; empty if it has none.
+        facts: The properties that came with the token.
         own: The user's options; they replace those of the cluster.
         uses_token: Whether the credentials of the token are used.
 

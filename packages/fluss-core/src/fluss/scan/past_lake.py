@@ -1,4 +1,4 @@
-"""Finds older snapshots of a lake, for states of a moment that is before the present snapshot.
+"""Finds older snapshots of a lake, for states before the newest snapshot.
 
 An older snapshot has the state of a bucket at the offset up to which it goes. From there the
 changelog leads to a later offset, where the log still begins early enough. Only the cluster says
@@ -22,13 +22,13 @@ from fluss.model.paths import TableBucket
 from fluss.model.predicates.predicate import Predicate
 from fluss.state.state_planner import LakeState
 
-# So many snapshots are asked for, from the newest on.
+# At most so many snapshots are requested, the newest first.
 SNAPSHOTS_MAX: Final = 256
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PastRequest:
-    """A state that is looked for.
+    """A requested state.
 
     Attributes:
         partition_name: The partition of its bucket.
@@ -41,17 +41,17 @@ class PastRequest:
     earliest: int
 
     def is_answered_from(self, end: int) -> bool:
-        """Whether a snapshot up to this offset leads to the state."""
+        """Whether a snapshot that ends at this offset, with the log after it, gives the state."""
         return end == self.pin or self.earliest <= end <= self.pin
 
 
 @dataclass(slots=True)
 class Found:
-    """What older snapshots have.
+    """The states that older snapshots have.
 
     Attributes:
-        states: The state from which each bucket is brought to its pin.
-        offsets: The offsets of which there is a state, by bucket, the newest first.
+        states: The stored state of each bucket, to which the changes up to its pin are applied.
+        offsets: The offsets with a stored state, by bucket, the newest first.
     """
 
     states: dict[TableBucket, LakeState] = field(default_factory=dict)
@@ -65,13 +65,13 @@ async def find_past_states(
     before: int,
     predicate: Predicate | None,
 ) -> Found:
-    """Look for the states of buckets in the snapshots that the lake and the cluster still know.
+    """Find the states of buckets in the snapshots that both the lake and the cluster still have.
 
     Args:
         table: The table.
-        requested: What is looked for.
-        before: The snapshot that was looked at already.
-        predicate: The condition by which files are left out.
+        requested: The requested states.
+        before: The snapshot that was searched already.
+        predicate: The condition by which files are pruned.
     """
     offered = the_format(str(table.info.options.datalake_format))
     settings = table.connection.lake_settings()
@@ -104,7 +104,7 @@ async def find_past_states(
 
 
 async def _ends(table: TableHandle, snapshot_id: int) -> Mapping[TableBucket, int]:
-    """How far a snapshot goes; empty where the cluster does not know it."""
+    """The offset at which a snapshot ends, by bucket; empty if the cluster does not know it."""
     try:
         admin = admin_of(table.connection)
         known = await admin.get_lake_snapshot(table.info.table_path, snapshot_id)
