@@ -57,3 +57,29 @@ def test_other_values_are_refused_with_their_key(value):
 def test_keys_are_text(key):
     with pytest.raises(InvalidSchemaError, match="keys are text"):
         StringMap({key: "1"})
+
+
+@pytest.mark.parametrize(
+    "key",
+    [
+        "table.datalake.iceberg.credential",
+        "table.datalake.iceberg.s3.secret-access-key",
+        "table.datalake.iceberg.client-secret",
+        "table.datalake.iceberg.jdbc.password",
+        "table.datalake.iceberg.token",
+        "table.datalake.iceberg.s3.session-token",
+        "table.datalake.iceberg.header.Authorization",
+    ],
+)
+def test_a_secret_is_kept_and_not_shown(key):
+    made = StringMap({key: "hunter2", "a": "1"})
+    assert made[key] == "hunter2"
+    assert dict(pickled(made)) == {key: "hunter2", "a": "1"}
+    assert repr(made) == str(made) == f"{{'{key}': '***', 'a': '1'}}"
+
+
+@pytest.mark.parametrize(
+    "key", ["table.datalake.iceberg.token-refresh-enabled", "bucket.key", "s3.access-key-id"]
+)
+def test_what_only_sounds_like_a_secret_is_shown(key):
+    assert "hunter2" in repr(StringMap({key: "hunter2"}))

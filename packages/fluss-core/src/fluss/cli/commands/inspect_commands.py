@@ -240,8 +240,8 @@ def _facts_of(table: Table) -> list[str]:
     lines = [f"{name}: {value}" for name, value in facts if value not in {None, ""}]
     return [
         *lines,
-        *_property_lines("properties", info.properties),
-        *_property_lines("custom properties", info.custom_properties),
+        *_property_lines("properties", info.properties.shown()),
+        *_property_lines("custom properties", info.custom_properties.shown()),
     ]
 
 
@@ -280,7 +280,7 @@ def _describe_database(session: Session, name: str, cluster: GlobalOptions) -> N
     for key in ("comment", "created"):
         if record[key]:
             typer.echo(f"{key}: {record[key]}")
-    for line in _property_lines("properties", info.database_descriptor.custom_properties or {}):
+    for line in _property_lines("properties", info.database_descriptor.custom_properties.shown()):
         typer.echo(line)
     typer.echo(f"tables: {len(tables)}")
     for table in tables:
