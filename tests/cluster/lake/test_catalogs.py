@@ -41,7 +41,7 @@ def profile_of(folder, options, *jars):
 @pytest.fixture(scope="module")
 def in_postgresql(start_cluster, tmp_path_factory):
     folder = tmp_path_factory.mktemp("lake")
-    with postgresql(folder) as address:
+    with postgresql() as address:
         options = {
             "datalake.iceberg.type": "jdbc",
             "datalake.iceberg.uri": f"jdbc:postgresql://{address}/{DATABASE}",

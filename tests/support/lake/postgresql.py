@@ -7,6 +7,7 @@ import shutil
 import signal
 import socket
 import subprocess
+import tempfile
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -27,20 +28,22 @@ def _program(name: str) -> str:
 
 
 @contextmanager
-def postgresql(folder: Path) -> Iterator[str]:
+def postgresql() -> Iterator[str]:
     """Run a server that requires a password; yield its address, `host:port`."""
+    # Not a directory of pytest: those are closed to the user that PostgreSQL runs as here.
+    with tempfile.TemporaryDirectory(prefix="fluss-postgresql-") as made:
+        yield from _server(Path(made))
+
+
+def _server(home: Path) -> Iterator[str]:
     initdb = _program("initdb")
     # PostgreSQL refuses to run as root.
     other = {"user": "daemon", "group": "daemon"} if os.geteuid() == 0 else {}
-    home = folder / "postgresql"
-    home.mkdir()
     secret = home / "password"
     secret.write_text(PASSWORD)
     if other:
-        for each in (folder, *folder.parents[:2]):  # pytest's own folders, closed to others
-            each.chmod(each.stat().st_mode | 0o111)
-        for each in (home, secret):
-            shutil.chown(each, "daemon", "daemon")
+        for path in (home, secret):
+            shutil.chown(path, "daemon", "daemon")
     with socket.socket() as probe:
         probe.bind(("127.0.0.1", 0))
         port = probe.getsockname()[1]
