@@ -71,7 +71,9 @@ def test_the_end_of_a_round_may_be_reported_twice(requests, often):
     for _ in range(2):
         assert errors_of(requests.heartbeat(finished_tables=mine).finished_table_resp) == [0]
     assert errors_of(requests.heartbeat(failed_tables=mine).failed_table_resp) == [0]
-    assert errors_of(requests.heartbeat(tiering_tables=mine).tiering_table_resp) == [-1]
+    # The table is not being tiered; once its freshness has passed, it has another epoch as well.
+    answer = requests.heartbeat(tiering_tables=mine)
+    assert errors_of(answer.tiering_table_resp) in ([-1], [50])
 
 
 def test_a_failed_round_is_handed_out_in_the_same_answer(requests, often):

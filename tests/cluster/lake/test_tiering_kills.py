@@ -16,7 +16,7 @@ from tests.support.lake.rounds import one_round
 STEPS = {
     "files are written": "prepare_offsets",
     "the server has the offsets": "commit_change",
-    "the lake has the snapshot": "_tell",
+    "the lake has the snapshot": "_report",
     "the cluster was notified": "Committed",
 }
 WORKER = """
@@ -28,6 +28,7 @@ def killed(*given, **more):
     os.kill(os.getpid(), signal.SIGKILL)
 
 url, name, step = sys.argv[1:]
+getattr(round_driver, step)  # the step exists
 setattr(round_driver, step, killed)
 with fluss.connect(url) as session:
     service.tier(name, cluster=session, now=True)
