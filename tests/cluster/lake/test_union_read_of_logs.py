@@ -146,6 +146,18 @@ def test_a_partition_that_was_dropped_is_still_read(lake_cluster, session, icebe
     assert table.scan(filter="day = 'd1'").count() == 30
 
 
+def test_a_file_in_another_order_is_read_in_the_order_of_offsets(lake_cluster, session, iceberg):
+    table = session.create_table("turned", {"id": "BIGINT"}, buckets=1, properties=LAKE)
+    table.append({"id": list(range(100))})
+    rows = table.scan(with_metadata=True, lake="off").to_arrow()
+    turned = rows.take(pa.array(range(99, -1, -1)))
+    tier_log(table, lake_cluster.bootstrap_servers, iceberg(table), turned)
+    found = table.scan(order="bucket", with_metadata=True, lake="only").to_arrow()
+    assert found.column("_log_offset").to_pylist() == list(range(100))
+    assert found == rows
+    assert table.scan(order="bucket", tail=3).to_arrow().column("id").to_pylist() == [97, 98, 99]
+
+
 def test_a_lake_that_cannot_be_read_is_not_passed_over(log, monkeypatch):
     # The catalog has no tables under this name.
     monkeypatch.setattr("fluss_lake.catalog_properties.DEFAULT_NAME", "another")

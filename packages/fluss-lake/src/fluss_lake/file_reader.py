@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import chain
 from typing import Final
 
 import pyarrow as pa
@@ -55,9 +56,12 @@ class PartReader:
         deletes = Deletes(self.table, files)
         offsets = range(start, stop) if self.with_places else None
         runs = overlapping(files) if self.with_places else [[each] for each in files]
+        # Another program may have written a file of a log in another order; rows by key have none.
+        is_log = not self.table.schema().identifier_field_ids
         for together in runs:
             pieces = [self._file(each, deletes, offsets) for each in together]
-            rows = pieces[0] if len(pieces) == 1 else in_order(pieces)
+            has_order = self.with_places and (is_log or len(pieces) > 1)
+            rows = in_order(pieces) if has_order else chain.from_iterable(pieces)
             for piece in rows:
                 yield self._given(piece)
 

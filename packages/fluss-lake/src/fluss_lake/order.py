@@ -85,8 +85,7 @@ class _Source:
         offsets = self._offsets
         if int(offsets.min()) < self._last_given:
             raise UnsupportedOperationError(
-                "The rows of a file of the lake are not in the order of their offsets, and other "
-                "files have offsets in between.",
+                "The rows of a file of the lake are not in the order of their offsets.",
                 hint="Read without order, offsets and times, or rewrite the table in its sort order.",
             )
         if (np.diff(offsets) < 0).any():
