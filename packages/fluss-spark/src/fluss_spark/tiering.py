@@ -20,7 +20,6 @@ from fluss.doors import at_door
 from fluss.errors import MissingExtraError
 from fluss.hints import Door
 from fluss.install_hints import how_to_install
-from fluss_spark.spark_tasks import Outcome, SparkTasks
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -30,6 +29,7 @@ if TYPE_CHECKING:
     from fluss_lake.tiering.round_driver import Round
     from fluss_lake.tiering.service import Tally
     from fluss_lake.tiering.worker import RoundReport
+    from fluss_spark.spark_tasks import Outcome
 
 # Rounds of several tables run concurrently, so that small tables do not leave executors idle.
 TABLES_MAX: Final = 4
@@ -108,6 +108,8 @@ class SparkCarrier:
         """
         if not round_.tasks:
             return []
+        from fluss_spark.spark_tasks import SparkTasks  # heavy; planners import this file, too
+
         tasks = SparkTasks(self._spark)
         inputs = [pickle.dumps((each, self._settings, read_s_max)) for each in round_.tasks]
         forget = cancellation.listen(tasks.cancel)
