@@ -21,13 +21,13 @@ from fluss_spark.spark_options import ALIASES, READING, WRITING
 _HEAD = """\
 # Options
 
-The options of [a scan](#of-a-scan) say which rows are read and how; those of [a client](#of-a-client) configure a
-connection; those of [a table](#of-a-table) are its properties. `./dev generate` writes this page from the
+The options of [a scan](#of-a-scan) select the rows that are read. The options of [a client](#of-a-client) configure a
+connection. The options of [a table](#of-a-table) are its properties. `./dev generate` writes this page from the
 declarations in `fluss.model`.
 
 ## Of a scan
 
-The names are the same in every engine. An unknown one is refused, and the error names the nearest. They are written
+The options have the same names in every engine. An unknown name is refused, and the error suggests the most similar one.
 
 | in | as |
 |---|---|
@@ -36,31 +36,32 @@ The names are the same in every engine. An unknown one is refused, and the error
 | SQL of DuckDB | `fluss('db.table', tail := 100)` |
 | Spark | `.option("tail", 100)`; case does not matter |
 | a URL | `fluss://host:9123/db.table?tail=100` |
-| the command line | the flags in the table; the others in the URL of the table |
+| the command line | a flag of the table below; other options in the URL of the table |
 
-They are applied in one order: `partitions`, `start` and `end` (or `as_of`), `tail`, `filter`, `order` and `limit`.
+A scan applies its options in this order: `partitions`, `start` and `end` (or `as_of`), `tail`, `filter`, `order` and
+`limit`.
 """
 
 _SPARK = """
 ## Of Spark alone
 
-`format("fluss")` takes all options above. [Spark](spark.md) describes these, which it has besides:
+`format("fluss")` takes all options above, and these, which [Spark](spark.md) describes.
 """
 
 _CLIENT = """
 ## Of a client
 
-The keys of `fluss.Config` and of `fluss.connect(config={…})`. Each may be written with the prefix
-`client.`, and as a property with underscores (`config.writer_acks`). Durations are milliseconds or
-texts such as `10s`, sizes are bytes or texts such as `2mb`. Secrets may be markers: `${env:NAME}`,
+These are the keys of `fluss.Config` and of `fluss.connect(config={…})`. Each key may have the prefix
+`client.`, and is also a property with underscores (`config.writer_acks`). Durations are milliseconds or
+texts such as `10s`; sizes are bytes or texts such as `2mb`. A secret may be a marker: `${env:NAME}`,
 `${file:PATH}`.
 """
 
 _TABLE = """
 ## Of a table
 
-The `properties=` of `session.create_table` and `session.alter_table`, and of a `TableDescriptor`. What
-is not listed here goes to the server as it is, which accepts or refuses it.
+These are the `properties=` of `session.create_table` and `session.alter_table`, and of a `TableDescriptor`. Other
+properties are passed to the server, which accepts or refuses them.
 """
 
 

@@ -69,7 +69,7 @@ def test_only_the_paragraph_of_the_options_is_replaced():
         """
 
     assert inspect.getdoc(read) == (
-        "Read.\n\nArgs:\n    name: Whose.\n    tail: At most this many rows in all, the last by time,"
-        " bucket and offset; before a\n        filter.\n\nReturns:\n    Rows."
+        "Read.\n\nArgs:\n    name: Whose.\n    tail: The maximum number of rows in all: the last"
+        " ones by time, bucket and offset, before the\n        filter is applied.\n\nReturns:\n    Rows."
     )
     assert str(inspect.signature(read)) == "(name, *, tail: 'int | None' = None)"

@@ -123,133 +123,155 @@ class ClientOptions(OptionSet):
         "bootstrap.servers",
         "127.0.0.1:9123",
         _servers,
-        "The servers to ask first, as host:port with commas between several.",
+        "The servers to which the client connects first, as host:port, separated by commas.",
     )
     connect_timeout_ms = duration(
         "connect-timeout",
         120_000,
-        "How long a server may take to accept a connection; one that refuses fails immediately.",
+        "The time limit for a server to accept a connection; a refused connection fails "
+        "immediately.",
         low=1,
     )
     request_timeout_ms = duration(
         "request-timeout",
         30_000,
-        "How long the answer to a request may take once it is sent.",
+        "The time limit for the response to a request.",
         low=1,
     )
     operation_timeout_ms = duration(
         "operation-timeout",
         120_000,
-        "How long one call may take, all its retries included; of reading and writing, how long a "
-        "bucket may make no progress.",
+        "The time limit for a call with all its retries. For reads and writes it is the "
+        "time for which a bucket may make no progress.",
         low=1,
     )
-    retry_backoff_ms = duration(
-        "retry.backoff-ms", 50, "How long to wait before the first retry.", low=1
-    )
+    retry_backoff_ms = duration("retry.backoff-ms", 50, "The pause before the first retry.", low=1)
     retry_backoff_max_ms = duration(
-        "retry.backoff-max-ms", 1_000, "How long to wait before later retries, at most.", low=1
+        "retry.backoff-max-ms", 1_000, "The longest pause before a retry.", low=1
     )
     address_map = Option[StringMap](
         "address.map",
         StringMap(),
         _address_map,
-        "Where servers are really reached: advertised=reachable, with commas between several.",
+        "Reachable addresses in place of those that servers advertise: "
+        "advertised=reachable, separated by commas.",
     )
 
     security_protocol = Option[str](
-        "security.protocol", "PLAINTEXT", _one_of("PLAINTEXT", "sasl"), "PLAINTEXT or sasl."
+        "security.protocol",
+        "PLAINTEXT",
+        _one_of("PLAINTEXT", "sasl"),
+        "The protocol of connections: PLAINTEXT, or sasl for a login.",
     )
     security_sasl_mechanism = Option[str](
-        "security.sasl.mechanism", "PLAIN", _one_of("PLAIN"), "How to prove who one is: PLAIN."
+        "security.sasl.mechanism", "PLAIN", _one_of("PLAIN"), "The mechanism of the login: PLAIN."
     )
-    security_sasl_username = words("security.sasl.username", "", "The user's name.")
+    security_sasl_username = words("security.sasl.username", "", "The name of the user.")
     security_sasl_password = words(
-        "security.sasl.password", "", "The user's password, or a marker for it.", secret=True
+        "security.sasl.password", "", "The password of the user, or a marker for it.", secret=True
     )
 
     writer_acks = Option[str](
-        "writer.acks", "all", _acks, "Who must have a batch before it counts: all, 1 or 0."
+        "writer.acks",
+        "all",
+        _acks,
+        "The replicas that must have a batch before it is acknowledged: all replicas in "
+        "sync, 1 (the leader), or 0 (none).",
     )
-    writer_retries = whole("writer.retries", INT_MAX, "How often a batch is sent again.", low=0)
+    writer_retries = whole(
+        "writer.retries", INT_MAX, "The maximum number of retries of a batch.", low=0
+    )
     writer_request_max_size = size(
         "writer.request-max-size",
         10 * _MIB,
-        "How large a request with batches may be.",
+        "The maximum size of a request with batches.",
         aliases=("request.max.size",),
     )
     writer_batch_size = size(
-        "writer.batch-size", 2 * _MIB, "How large a batch may grow.", aliases=("writer.batch.size",)
+        "writer.batch-size",
+        2 * _MIB,
+        "The maximum size of a batch.",
+        aliases=("writer.batch.size",),
     )
     writer_dynamic_batch_size_enabled = flag(
-        "writer.dynamic-batch-size.enabled", True, "Whether batches adapt to how much is written."
+        "writer.dynamic-batch-size.enabled",
+        True,
+        "Whether the size of batches adapts to the amount of data that is written.",
     )
     writer_dynamic_batch_size_min = size(
-        "writer.dynamic-batch-size-min", 256 * _KIB, "How small a batch that adapts may become."
+        "writer.dynamic-batch-size-min", 256 * _KIB, "The minimum size of batches that adapt."
     )
     writer_batch_timeout_ms = duration(
         "writer.batch-timeout-ms",
         100,
-        "How long a batch waits for more rows before it is sent.",
+        "The time for which a batch waits for more rows before it is sent.",
         high=2**63 - 1,
         aliases=("writer.batch-timeout",),
     )
     writer_buffer_memory_size = size(
         "writer.buffer.memory-size",
         64 * _MIB,
-        "How much may wait to be sent before writing waits too.",
+        "The memory for rows that are not sent yet; when it is full, writing waits.",
         high=2**63 - 1,
     )
     writer_buffer_wait_timeout_ms = duration(
         "writer.buffer.wait-timeout-ms",
         _FOREVER_MS,
-        "How long writing waits for room in the buffer.",
+        "The time limit for writing to wait for free memory.",
         aliases=("writer.buffer.wait-timeout",),
     )
     writer_bucket_no_key_assigner = Option[str](
         "writer.bucket.no-key-assigner",
         "sticky",
         _one_of("sticky", "round_robin"),
-        "How rows without a bucket key choose a bucket: sticky or round_robin.",
+        "The way in which rows without a bucket key are distributed to buckets: sticky or "
+        "round_robin.",
     )
     writer_enable_idempotence = flag(
-        "writer.enable-idempotence", True, "Whether a batch that is sent again is written once."
+        "writer.enable-idempotence",
+        True,
+        "Whether servers write a batch only once if it is sent again.",
     )
     writer_max_inflight_requests_per_bucket = whole(
         "writer.max-inflight-requests-per-bucket",
         INFLIGHT_IDEMPOTENT_MAX,
-        "How many batches of a bucket may be in flight.",
+        "The maximum number of batches in flight for a bucket.",
     )
     writer_kv_backpressure_max_throttle_ms = duration(
         "writer.kv-backpressure.max-throttle-ms",
         3_000,
-        "How long to hold back when a server asks for it, at most.",
+        "The longest pause if a server asks writers to slow down.",
     )
     writer_dynamic_create_partition_enabled = flag(
         "writer.dynamic-create-partition.enabled",
         True,
-        "Whether writing into a partition that does not exist creates it.",
+        "Whether writing into a missing partition creates it.",
     )
 
     scanner_log_max_poll_records = whole(
-        "scanner.log.max-poll-records", 500, "How many records one poll gives back."
+        "scanner.log.max-poll-records", 500, "The maximum number of records that a poll returns."
     )
     scanner_log_fetch_max_bytes = size(
-        "scanner.log.fetch.max-bytes", 16 * _MIB, "How much a server sends at a time."
+        "scanner.log.fetch.max-bytes",
+        16 * _MIB,
+        "The maximum size of a server's response to a fetch.",
     )
     scanner_log_fetch_max_bytes_for_bucket = size(
         "scanner.log.fetch.max-bytes-for-bucket",
         _MIB,
-        "How much of it is from one bucket; where it is not set, who reads a whole range asks for "
-        "twice as much.",
+        "The maximum size of one bucket's part of that response; if it is not set, readers "
+        "of a whole range request twice as much.",
     )
     scanner_log_fetch_min_bytes = size(
-        "scanner.log.fetch.min-bytes", 1, "How much there must be before a server answers.", low=0
+        "scanner.log.fetch.min-bytes",
+        1,
+        "The minimum amount of data for which a server responds to a fetch before the time limit.",
+        low=0,
     )
     scanner_log_fetch_wait_max_time_ms = duration(
         "scanner.log.fetch.wait-max-time-ms",
         500,
-        "How long a server waits for that much.",
+        "The time limit for a server to wait for that amount.",
         high=INT_MAX,
         aliases=("scanner.log.fetch.wait-max-time",),
     )
@@ -257,99 +279,103 @@ class ClientOptions(OptionSet):
         "scanner.log.read-preference",
         "local-first",
         _one_of("local-first", "remote-first"),
-        "Where rows are read that a server still has on its disks and in the remote store: "
-        "local-first, or remote-first, which spares the servers. Servers before 1.0 ignore it.",
+        "Where to read rows that are both on a server's disks and in the remote store: "
+        "local-first, or remote-first, which puts less load on the servers. Servers before "
+        "1.0 ignore it.",
     )
     scanner_log_check_crc = flag(
         "scanner.log.check-crc",
         True,
-        "Whether the checksums of batches are checked, where servers keep them.",
+        "Whether the client checks the checksums of batches; a batch that a server has "
+        "projected has no valid checksum and is not checked.",
     )
     scanner_remote_log_prefetch_num = whole(
         "scanner.remote-log.prefetch-num",
         4,
-        "Of how many segments of remote storage a scanner reads ahead.",
+        "The number of remote segments that a scanner reads ahead.",
     )
     scanner_remote_log_read_concurrency = whole(
         "scanner.remote-log.read-concurrency",
         4,
-        "How many parts of remote files a scanner reads at a time.",
+        "The number of parts of remote files that a scanner reads concurrently.",
     )
     scanner_kv_fetch_max_bytes = size(
         "scanner.kv.fetch.max-bytes",
         4 * _MIB,
-        "How much a page of a scan of the stored rows holds (SCAN_KV of servers since 1.0).",
+        "The maximum size of a page when a scan reads the rows of a primary-key table "
+        "(SCAN_KV, servers from 1.0 on).",
     )
     remote_file_download_thread_num = whole(
         "remote-file.download-thread-num",
         3,
-        "How many parts of remote files a connection reads at a time.",
+        "The number of parts of remote files that a connection reads concurrently.",
     )
     remote_file_credentials = Option[str](
         "remote-file.credentials",
         "cluster",
         _one_of("cluster", "own"),
-        "Whose credentials read remote files: the temporary ones that the cluster hands out, or "
-        "your own: those of remote-file.storage-options, else those that the file system finds in "
-        "the environment, in its files or by the role of the machine.",
+        "The credentials for remote files: `cluster` for temporary ones from the cluster, "
+        "or `own` for those in remote-file.storage-options or, without them, those that the"
+        " file system finds in the environment, in its files or by the role of the machine.",
     )
     remote_file_storage_options = Option[str](
         "remote-file.storage-options",
         "",
         _json_object,
-        "Options for the file system of fsspec that reads remote files, as JSON or as a dict. They "
-        'replace what the cluster names, as {"endpoint_url": "http://minio:9000"} for s3fs.',
+        "Options for the fsspec file system that reads remote files, as JSON or as a dict, "
+        'such as {"endpoint_url": "http://minio:9000"} for s3fs. They replace the options '
+        "that the cluster sends.",
         secret=True,
     )
 
     lookup_max_batch_size = whole(
-        "lookup.max-batch-size", 4_096, "How many lookups go into one request."
+        "lookup.max-batch-size", 4_096, "The maximum number of lookups in a request."
     )
     lookup_max_inflight_requests = whole(
         "lookup.max-inflight-requests",
         2,
-        "How many lookup requests of one table may be in flight to one server.",
+        "The maximum number of lookup requests of a table that are in flight to a server.",
     )
     lookup_max_retries = whole(
-        "lookup.max-retries", INT_MAX, "How often a lookup is sent again.", low=0
+        "lookup.max-retries", INT_MAX, "The maximum number of retries of a lookup.", low=0
     )
 
     lake_uri = Option[str](
         "lake.uri",
         "",
         _without_password,
-        "Where the catalog of the lake is, if not where the tables' properties say.",
+        "The address of the lake's catalog, in place of the one in the properties of the tables.",
     )
-    lake_user = words("lake.user", "", "The user of the lake's catalog in a SQL database.")
+    lake_user = words("lake.user", "", "The user of a lake's catalog in a SQL database.")
     lake_password = words(
         "lake.password", "", "The password of that user, or a marker for it.", secret=True
     )
-    lake_token = words("lake.token", "", "The token that a REST catalog takes.", secret=True)
+    lake_token = words("lake.token", "", "The token for a REST catalog.", secret=True)
     lake_client_secret = words(
         "lake.client-secret",
         "",
-        "What a REST catalog gives a token for: `id:secret` of an OAuth client.",
+        "The `id:secret` of an OAuth client, for which a REST catalog returns a token.",
         secret=True,
     )
     lake_s3_endpoint = words(
-        "lake.s3.endpoint", "", "Where the object store of the lake's files is."
+        "lake.s3.endpoint", "", "The endpoint of the object store with the lake's files."
     )
     lake_s3_region = words("lake.s3.region", "", "The region of that store.")
     lake_s3_access_key_id = words(
-        "lake.s3.access-key-id", "", "The name of the key for that store."
+        "lake.s3.access-key-id", "", "The id of the access key for that store."
     )
     lake_s3_secret_access_key = words(
-        "lake.s3.secret-access-key", "", "The key for that store.", secret=True
+        "lake.s3.secret-access-key", "", "The secret access key for that store.", secret=True
     )
     lake_s3_session_token = words(
-        "lake.s3.session-token", "", "The token of a key for that store that expires.", secret=True
+        "lake.s3.session-token", "", "The session token of a temporary access key.", secret=True
     )
     lake_properties = Option[StringMap](
         "lake.properties",
         StringMap(),
         _lake_properties,
-        "Further properties of the lake's catalog or files, as pyiceberg names them: name=value, with "
-        "commas between several. Secrets are not among them.",
+        "Other properties of the lake's catalog or files, as pyiceberg names them: "
+        "name=value, separated by commas. Secrets are refused here.",
     )
 
 

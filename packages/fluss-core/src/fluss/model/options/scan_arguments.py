@@ -32,48 +32,55 @@ class ScanArguments(TypedDict, total=False):
     of `col()`, or an expression of pyarrow."""
 
     start: Place | None
-    """Where to begin: an offset, a time, `table.offsets()`, or the cursor of another scan."""
+    """The start of the scan, inclusive: an offset, a time, `table.offsets()`, or the cursor of
+    another scan."""
 
     end: Place | None
-    """Where to end, exclusive; the end of the log now, by default."""
+    """The end of the scan, exclusive; by default the end of the log when the scan is
+    planned."""
 
     tail: int | None
-    """At most this many rows in all, the last by time, bucket and offset; before a filter."""
+    """The maximum number of rows in all: the last ones by time, bucket and offset, before the
+    filter is applied."""
 
     limit: int | None
-    """At most this many rows in all, after the filter."""
+    """The maximum number of rows in all, after the filter is applied."""
 
     partitions: Partitions | None
-    """Which partitions: names, 'key=value', or {key: value or values}."""
+    """The partitions to read: names, 'key=value', or {key: value or values}."""
 
     mode: Mode | ModeName | None
-    """state (the rows of a primary-key table), log, changelog, or binlog."""
+    """What is read: state (the rows of a primary-key table), log, changelog, or binlog."""
 
     as_of: Place | None
-    """The state, or the log, as it was at an offset, a time, a cursor or `table.offsets()`."""
+    """Read the state, or the log, as it was at an offset, a time, a cursor or
+    `table.offsets()`."""
 
     with_metadata: bool | Names | None
     """True, or which of _log_offset, _commit_timestamp, _bucket, _partition, _change_type to
     add."""
 
     order: Order | OrderName | None
-    """none (as they come), bucket (bucket by bucket), or timestamp."""
+    """The order of the rows: none (as they arrive), bucket (bucket by bucket), or timestamp."""
 
     max_parallel: int | None
-    """How many splits are read concurrently."""
+    """The maximum number of splits that are read concurrently."""
 
     missing_partitions: Literal["error", "skip"] | None
-    """error, or skip partitions that are not there any more."""
+    """What to do if a partition does not exist any more: error, or skip."""
 
     on_trimmed: Literal["error", "earliest"] | None
-    """error, or earliest: begin at the first offset that is still there."""
+    """What to do if rows after the start were removed: error, or earliest, which begins at the
+    first offset that is left."""
 
     strategy: Strategy | StrategyName | None
-    """How the state is found; the quickest way by default."""
+    """The way to read the state: scan_kv, limit_scan, snapshot or changelog; by default the
+    fastest one that the servers support."""
 
     lake: LakeUse | LakeName | None
-    """Of a table with a lake: union (its past in the lake and what came since), only (what the
-    lake has), or off. By default union, where the lake has a snapshot and can be read."""
+    """What is read of a table with a lake: union (the rows in the lake and the later rows of
+    the log), only (the rows in the lake), or off (the rows in Fluss). By default union, if the
+    lake has a snapshot and can be read."""
 
     metadata_prefix: str | None
     """The prefix of the names of metadata columns, instead of '_'."""
@@ -90,26 +97,28 @@ class FollowArguments(TypedDict, total=False):
     of `col()`, or an expression of pyarrow."""
 
     partitions: Partitions | None
-    """Which partitions: names, 'key=value', or {key: value or values}."""
+    """The partitions to read: names, 'key=value', or {key: value or values}."""
 
     mode: Mode | ModeName | None
-    """state (the rows of a primary-key table), log, changelog, or binlog."""
+    """What is read: state (the rows of a primary-key table), log, changelog, or binlog."""
 
     with_metadata: bool | Names | None
     """True, or which of _log_offset, _commit_timestamp, _bucket, _partition, _change_type to
     add."""
 
     max_parallel: int | None
-    """How many splits are read concurrently."""
+    """The maximum number of splits that are read concurrently."""
 
     missing_partitions: Literal["error", "skip"] | None
-    """error, or skip partitions that are not there any more."""
+    """What to do if a partition does not exist any more: error, or skip."""
 
     on_trimmed: Literal["error", "earliest"] | None
-    """error, or earliest: begin at the first offset that is still there."""
+    """What to do if rows after the start were removed: error, or earliest, which begins at the
+    first offset that is left."""
 
     strategy: Strategy | StrategyName | None
-    """How the state is found; the quickest way by default."""
+    """The way to read the state: scan_kv, limit_scan, snapshot or changelog; by default the
+    fastest one that the servers support."""
 
     metadata_prefix: str | None
     """The prefix of the names of metadata columns, instead of '_'."""

@@ -294,35 +294,41 @@ SCAN_OPTIONS: Final[Mapping[str, ScanOption]] = {
     "start": ScanOption(
         takes="Place",
         parse=bound_of,
-        doc="Where to begin: an offset, a time, `table.offsets()`, or the cursor of another scan.",
+        doc="The start of the scan, inclusive: an offset, a time, `table.offsets()`, or the "
+        "cursor of another scan.",
     ),
     "end": ScanOption(
         takes="Place",
         parse=bound_of,
-        doc="Where to end, exclusive; the end of the log now, by default.",
+        doc="The end of the scan, exclusive; by default the end of the log when the scan is "
+        "planned.",
     ),
     "tail": ScanOption(
         takes="int",
         parse=_rows,
-        doc="At most this many rows in all, the last by time, bucket and offset; before a filter.",
+        doc="The maximum number of rows in all: the last ones by time, bucket and offset, "
+        "before the filter is applied.",
     ),
     "limit": ScanOption(
-        takes="int", parse=_rows, doc="At most this many rows in all, after the filter."
+        takes="int",
+        parse=_rows,
+        doc="The maximum number of rows in all, after the filter is applied.",
     ),
     "partitions": ScanOption(
         takes="Partitions",
         parse=_partitions,
-        doc="Which partitions: names, 'key=value', or {key: value or values}.",
+        doc="The partitions to read: names, 'key=value', or {key: value or values}.",
     ),
     "mode": ScanOption(
         takes="Mode | ModeName",
         parse=_one_of(Mode),
-        doc="state (the rows of a primary-key table), log, changelog, or binlog.",
+        doc="What is read: state (the rows of a primary-key table), log, changelog, or binlog.",
     ),
     "as_of": ScanOption(
         takes="Place",
         parse=bound_of,
-        doc="The state, or the log, as it was at an offset, a time, a cursor or `table.offsets()`.",
+        doc="Read the state, or the log, as it was at an offset, a time, a cursor or "
+        "`table.offsets()`.",
     ),
     "with_metadata": ScanOption(
         takes="bool | Names",
@@ -332,31 +338,35 @@ SCAN_OPTIONS: Final[Mapping[str, ScanOption]] = {
     "order": ScanOption(
         takes="Order | OrderName",
         parse=_one_of(Order),
-        doc="none (as they come), bucket (bucket by bucket), or timestamp.",
+        doc="The order of the rows: none (as they arrive), bucket (bucket by bucket), or "
+        "timestamp.",
     ),
     "max_parallel": ScanOption(
-        takes="int", parse=_parallel, doc="How many splits are read concurrently."
+        takes="int", parse=_parallel, doc="The maximum number of splits that are read concurrently."
     ),
     "missing_partitions": ScanOption(
         takes='Literal["error", "skip"]',
         parse=_remedy("skip"),
-        doc="error, or skip partitions that are not there any more.",
+        doc="What to do if a partition does not exist any more: error, or skip.",
     ),
     "on_trimmed": ScanOption(
         takes='Literal["error", "earliest"]',
         parse=_remedy("earliest"),
-        doc="error, or earliest: begin at the first offset that is still there.",
+        doc="What to do if rows after the start were removed: error, or earliest, which begins "
+        "at the first offset that is left.",
     ),
     "strategy": ScanOption(
         takes="Strategy | StrategyName",
         parse=_one_of(Strategy),
-        doc="How the state is found; the quickest way by default.",
+        doc="The way to read the state: scan_kv, limit_scan, snapshot or changelog; by default "
+        "the fastest one that the servers support.",
     ),
     "lake": ScanOption(
         takes="LakeUse | LakeName",
         parse=_one_of(LakeUse),
-        doc="Of a table with a lake: union (its past in the lake and what came since), only (what the "
-        "lake has), or off. By default union, where the lake has a snapshot and can be read.",
+        doc="What is read of a table with a lake: union (the rows in the lake and the later "
+        "rows of the log), only (the rows in the lake), or off (the rows in Fluss). By "
+        "default union, if the lake has a snapshot and can be read.",
     ),
     "metadata_prefix": ScanOption(
         takes="str",

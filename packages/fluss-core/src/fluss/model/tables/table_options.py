@@ -32,7 +32,7 @@ T = TypeVar("T")
 
 
 class LogFormat(StrEnum):
-    """How the rows of the log are written."""
+    """The format of rows in the log."""
 
     ARROW = "ARROW"
     INDEXED = "INDEXED"
@@ -40,7 +40,7 @@ class LogFormat(StrEnum):
 
 
 class KvFormat(StrEnum):
-    """How the rows of a primary key table are stored."""
+    """The format of the stored rows of a primary-key table."""
 
     COMPACTED = "COMPACTED"
     INDEXED = "INDEXED"
@@ -111,132 +111,143 @@ class TableOptions(OptionSet):
     replication_factor = whole(
         "table.replication.factor",
         None,
-        "How many servers keep a copy of each bucket; the cluster's default where it is not set.",
+        "The number of replicas of each bucket; by default that of the cluster.",
     )
-    log_format = choice("table.log.format", LogFormat.ARROW, "How the rows of the log are written.")
+    log_format = choice("table.log.format", LogFormat.ARROW, "The format of rows in the log.")
     arrow_compression = choice(
         "table.log.arrow.compression.type",
         ArrowCompression.ZSTD,
-        "How Arrow batches are compressed.",
+        "The compression of Arrow batches.",
     )
-    zstd_level = whole("table.log.arrow.compression.zstd.level", 3, "How hard ZSTD tries.", high=22)
+    zstd_level = whole(
+        "table.log.arrow.compression.zstd.level", 3, "The compression level of ZSTD.", high=22
+    )
     log_ttl_ms = duration(
-        "table.log.ttl", 7 * _DAY_MS, "How long the log is kept.", unit_required=True
+        "table.log.ttl", 7 * _DAY_MS, "The time for which rows stay in the log.", unit_required=True
     )
     log_local_ttl_ms = duration(
         "table.log.local-ttl",
         None,
-        "How long the log is kept on the server's own disks; as long as the log where not set.",
+        "The time for which segments stay on the servers' disks; by default as long as in the log.",
         unit_required=True,
         since=SINCE_1_0,
     )
     tiered_local_segments = whole(
         "table.log.tiered.local-segments",
         2,
-        "How many segments stay on the server's own disks when the log is tiered.",
+        "The number of segments that stay on the servers' disks when others are in remote storage.",
     )
     kv_format = choice(
-        "table.kv.format", KvFormat.COMPACTED, "How the rows of a primary key table are stored."
+        "table.kv.format",
+        KvFormat.COMPACTED,
+        "The format of the stored rows of a primary-key table.",
     )
     kv_format_version = whole(
         "table.kv.format-version",
         None,
-        "How keys are encoded where a lake is set; the server sets it for new tables.",
+        "The version of the key encoding of a table with a lake; the server sets it for new"
+        " tables.",
         high=2,
     )
     row_ttl_ms = duration(
         "table.kv.ttl",
         None,
-        "How long a row of a primary key table is kept after its time; for ever where not set.",
+        "The time after which a row of a primary-key table expires; by default never.",
         unit_required=True,
         since=SINCE_1_0,
     )
     row_ttl_column = words(
         "table.kv.ttl.time-column",
         None,
-        "The column with the time of a row for `table.kv.ttl`; when it was written, where not set.",
+        "The column with the time from which `table.kv.ttl` counts; by default the time of "
+        "the last write.",
         since=SINCE_1_0,
     )
     value_layout_version = whole(
         "table.kv.value-layout-version",
         None,
-        "How KV snapshots hold values: 2 with the time of the row; the server sets it.",
+        "The layout of values in KV snapshots: 2 has the time of the row; the server sets it.",
         since=SINCE_1_0,
     )
     standby_replica = flag(
         "table.kv.standby-replica.enabled",
         None,
-        "Whether another server keeps snapshots at hand to take over quickly.",
+        "Whether a standby replica keeps KV snapshots, so that it can become the leader quickly.",
         since=SINCE_1_0,
     )
     merge_engine = Option[MergeEngine | None](
         "table.merge-engine",
         None,
         member(MergeEngine),
-        "What happens to a row whose key is there already; it is replaced where not set.",
+        "What a write does to a row with the same key; by default it replaces the row.",
     )
     version_column = words(
         "table.merge-engine.versioned.ver-column",
         None,
-        "The column by which the merge engine `versioned` tells old from new.",
+        "The column with the version of a row for the merge engine `versioned`.",
     )
     delete_behavior = Option[DeleteBehavior | None](
         "table.delete.behavior",
         None,
         member(DeleteBehavior),
-        "What happens to deletes: allow, and with a merge engine ignore, where not set.",
+        "What happens to deletes: allow, ignore or disable; by default allow, or ignore "
+        "with a merge engine.",
     )
     changelog_image = choice(
         "table.changelog.image",
         ChangelogImage.FULL,
-        "Whether the changelog has the rows before their update.",
+        "The contents of the changelog: full has the rows before and after an update, wal "
+        "only those after it.",
     )
     auto_increment_cache_size = whole(
         "table.auto-increment.cache-size",
         100_000,
-        "How many numbers a bucket takes at a time for its auto-increment column.",
+        "The number of values that a bucket reserves at a time for its auto-increment column.",
         low=-(2**63),
         high=2**63 - 1,
     )
     statistics_columns_text = words(
         "table.statistics.columns",
         None,
-        "The columns whose minimum and maximum writers put into each batch: names, or `*`.",
+        "The columns for which writers put the minimum and maximum into each batch: names, or `*`.",
         since=SINCE_1_0,
     )
     auto_partition_enabled = flag(
         "table.auto-partition.enabled",
         False,
-        "Whether the server makes and drops partitions by time.",
+        "Whether servers create and drop partitions by time.",
     )
     auto_partition_key = words(
         "table.auto-partition.key",
         None,
-        "The partition column that holds the time, where there are several.",
+        "The partition column with the time, if the table has several partition columns.",
     )
     auto_partition_unit = choice(
         "table.auto-partition.time-unit",
         AutoPartitionUnit.DAY,
-        "How much time one partition spans.",
+        "The time that a partition spans.",
     )
     auto_partition_format = words(
         "table.auto-partition.time-format",
         None,
-        "How the time is written in the partition's name; by the unit where not set.",
+        "The format of the time in names of partitions; by default it depends on the time unit.",
         since=SINCE_1_0,
     )
     auto_partition_zone = words(
         "table.auto-partition.time-zone",
         None,
-        "The time zone in which partitions begin; the server's where not set.",
+        "The time zone of the times of partitions; by default that of the server.",
     )
     auto_partition_precreate = whole(
-        "table.auto-partition.num-precreate", 2, "How many partitions are made ahead.", low=_INT_MIN
+        "table.auto-partition.num-precreate",
+        2,
+        "The number of future partitions that servers create.",
+        low=_INT_MIN,
     )
     auto_partition_retention = whole(
         "table.auto-partition.num-retention",
         7,
-        "How many past partitions are kept; all of them where negative.",
+        "The number of past partitions that are kept; a negative number keeps all.",
         low=_INT_MIN,
     )
     datalake_enabled = flag(
@@ -246,35 +257,39 @@ class TableOptions(OptionSet):
         "table.datalake.format",
         None,
         member(DataLakeFormat),
-        "The lake that keys and buckets are encoded for, even while it is not enabled.",
+        "The format of the lake. It decides the encoding of keys and the bucket function, "
+        "even while the lake is not enabled.",
     )
     datalake_database_name = words(
         "table.datalake.database-name",
         None,
-        "The database of the table in the lake (Paimon); that of the table where not set.",
+        "The database of the table in the lake (Paimon); by default that of the table.",
         since=SINCE_1_0,
     )
     datalake_table_name = words(
         "table.datalake.table-name",
         None,
-        "The name of the table in the lake (Paimon); its own where not set.",
+        "The name of the table in the lake (Paimon); by default that of the table.",
         since=SINCE_1_0,
     )
     datalake_freshness_ms = duration(
-        "table.datalake.freshness", 180_000, "How far the lake may lag behind.", unit_required=True
+        "table.datalake.freshness",
+        180_000,
+        "The maximum time by which the lake may lag behind the table.",
+        unit_required=True,
     )
     datalake_auto_compaction = flag(
-        "table.datalake.auto-compaction", False, "Whether the lake's files are compacted."
+        "table.datalake.auto-compaction", False, "Whether tiering compacts the files of the lake."
     )
     datalake_auto_expire_snapshot = flag(
         "table.datalake.auto-expire-snapshot",
         False,
-        "Whether old snapshots of the lake are dropped.",
+        "Whether tiering removes old snapshots of the lake.",
     )
     datalake_historical_partition = flag(
         "table.datalake.historical-partition.enabled",
         False,
-        "Whether rows of expired partitions are written and looked up, by way of the lake.",
+        "Whether rows of expired partitions can be written, and looked up in the lake.",
         since=SINCE_1_0,
     )
 
