@@ -21,17 +21,17 @@ _HEAD = """\
 # Errors
 
 This page lists the classes of errors, the hints and the codes of servers; `./dev generate` writes it.
-[Troubleshooting](troubleshooting.md) goes the other way, from symptoms to remedies.
+[Troubleshooting](troubleshooting.md) lists symptoms and their remedies.
 
 Every error of this package is a `fluss.FlussError`. It says what happened, why, and what to do next:
 
 | attribute | meaning |
 |---|---|
 | `message` | what happened, and where |
-| `hint` | what to do next, in the words of the interface in use; `None` if there is nothing to say |
-| `error_code` | the code of the server; -2 where the client refused by itself |
+| `hint` | what to do next, with the names of the interface in use; `None` if there is no hint |
+| `error_code` | the code of the server; -2 if the client refused the call itself |
 | `is_retriable` | whether the same call may succeed later; the client has retried such calls already |
-| `facts` | what the message was made from, such as `table` or `bucket`; each is an attribute, too |
+| `facts` | the facts in the message, such as `table` or `bucket`; each is an attribute, too |
 | `server_trace` | the stack trace that a server sent, if any |
 
 ```python
@@ -52,20 +52,22 @@ session.close()
 ## Classes
 
 *Retried* means that the client repeats the request until `operation-timeout`, so such an error is
-raised after that time. The code is that of a server's answer; errors of the client have none.
+raised after that time. The code is that of a server's response; errors of the client have none.
 """
 
 _HINTS = """
 ## Hints
 
-A hint that names a method, an option or a type differs by interface, and has a key. `⟨…⟩` stands for what
-the error is about. Hints that are the same everywhere have no key, and stand in the message only.
+A hint that names a method, an option or a type differs by interface. It has a key, and is listed here. `⟨…⟩` stands
+for a fact of the error, such as the name of the table. Hints that are the same in every interface have no key, and are
+not listed.
 """
 
 _CODES = """
 ## Codes of servers
 
-The code in an answer decides the class, never its text. *Since* is the first Fluss that sends it.
+The class of an error depends on the code in the response, never on its text. *Since* is the first release of Fluss that
+sends the code.
 
 | code | name | class | retried | since | meaning |
 |---|---|---|---|---|---|

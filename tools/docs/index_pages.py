@@ -14,15 +14,15 @@ _NUMBER = re.compile(r"^\d+[.:]\s*")
 _DECISIONS = """\
 # Decisions
 
-Decisions that bind other code, each on a page: context, decision, consequences, and how we would notice that
-it was wrong. They are history: a decision that changes gets a new page.
+Each page describes a decision that binds other code: its context, the decision, its consequences, and how we would
+notice that it was wrong. Decisions are history: a decision that changes gets a new page.
 
 """
 _PROOFS = """\
 # Proofs
 
-Long runs that are too slow for every change. `./dev prove NAME` runs one and writes its page, with the date,
-the commit and the output. [How it is tested](../testing.md) says what they compare.
+Proofs are long test runs that are too slow for every change. `./dev prove NAME` runs one and writes its page, with the
+date, the commit and the output. [How it is tested](../testing.md) lists what they compare.
 
 """
 

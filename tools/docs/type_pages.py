@@ -21,43 +21,42 @@ from fluss.model.types.type_to_arrow import to_arrow_type
 _HEAD = """\
 # Types
 
-The types of columns, and what each engine makes of them. Each cell is what the engine's library reports for
-a column that is read from a table; `./dev generate` writes the page.
+The table lists the types of columns, and the type of each in every engine. Each cell is the type that the engine's
+library reports for a column that was read from a table; `./dev generate` writes the page.
 
 | Fluss | Python | Arrow | Polars | DuckDB | Spark |
 |---|---|---|---|---|---|
 """
 
 _TAIL = """
-- **Python** is the value in `to_pylist()` and in rows that programs write and read. A MAP is a list of pairs,
-  and is written as a dict, too.
+- **Python** is the type of values in `to_pylist()` and in rows that programs write and read. A MAP is read as a list of
+  pairs, and can also be written as a dict.
 - **pandas**: by default the dtypes of `pd.read_fluss` are those of Arrow, written as `int64[pyarrow]`.
   `dtype_backend="numpy_nullable"` and `"numpy"` give others ([pandas](guide/pandas.md)).
-- **Precision.** `TIMESTAMP(p)` and `TIMESTAMP_LTZ(p)` are counted in seconds (0), milliseconds (1 to 3), microseconds
-  (4 to 6) or nanoseconds (7 to 9); the example has 6. Spark has microseconds only: finer times are cut, or read as
+- **Precision.** `TIMESTAMP(p)` and `TIMESTAMP_LTZ(p)` count seconds (p = 0), milliseconds (1 to 3), microseconds
+  (4 to 6) or nanoseconds (7 to 9); the example has 6. Spark only has microseconds: finer times are cut, or read as
   numbers ([Spark](spark.md#reading)). Polars has neither seconds nor a TIME in milliseconds, and converts them
   without loss.
-- **Zones.** `TIMESTAMP_LTZ` is a moment, `TIMESTAMP` a wall clock without a zone. A time without a zone is UTC in
-  a `TIMESTAMP_LTZ` column, and one with a zone is refused in a `TIMESTAMP` column
+- **Zones.** `TIMESTAMP_LTZ` is a moment in time, `TIMESTAMP` a wall clock time without a zone. A `TIMESTAMP_LTZ` column
+  takes a time without a zone as UTC; a `TIMESTAMP` column refuses a time with a zone
   ([decision 8](decisions/0008-time-zones.md)).
 
 ## Writing
 
-Every engine writes the types above. Others are converted where no value changes, and refused with a hint
-otherwise:
+Every engine writes the types above. Other types are converted if no value changes, and refused with a hint otherwise:
 
-| given | becomes |
+| written | becomes |
 |---|---|
 | unsigned integers | the next larger signed type; `uint64` becomes DECIMAL(20, 0) |
 | whole numbers of 128 bits: `Int128` of Polars, `HUGEINT` of DuckDB | DECIMAL(38, 0); more digits are refused |
 | `large_string`, `string_view`, dictionary, categorical | STRING |
 | `large_list`, `list_view`, fixed-size lists | ARRAY |
-| an integer in a column of another width | itself, if it fits |
+| an integer in a column of another width | the same number, if it fits |
 | a float in a FLOAT column, a decimal in a DOUBLE | the nearest number |
 | durations, intervals, unions, `null`, Python objects | refused: cast them |
 
-A schema in a program is written as text (`"DECIMAL(10, 2) NOT NULL"`), with Python types (`int`, `list[str]`,
-`int | None`), with types of Arrow, Polars, numpy or pandas, or with `fluss.DataTypes`.
+Programs write the type of a column as text (`"DECIMAL(10, 2) NOT NULL"`), as a Python type (`int`, `list[str]`,
+`int | None`), as a type of Arrow, Polars, numpy or pandas, or with `fluss.DataTypes`.
 """
 
 # One column of each type, with a value of it.

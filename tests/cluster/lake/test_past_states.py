@@ -99,7 +99,9 @@ def test_the_changelog_leads_from_an_older_snapshot_to_a_later_offset(past, log_
 def test_what_neither_has_is_refused_with_what_there_is(past, log_begins_at):
     log_begins_at(ends_of(past, -1))
     between = {bucket: end + 1 for bucket, end in past.offsets[0].items()}
-    with pytest.raises(OffsetOutOfRangeError, match="its lake has the states at") as refused:
+    with pytest.raises(
+        OffsetOutOfRangeError, match="The lake has the states at offsets"
+    ) as refused:
         past.table.scan(as_of=between).count()
     for offsets in past.offsets:
         assert str(offsets[refused.value.bucket]) in str(refused.value)

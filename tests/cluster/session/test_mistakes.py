@@ -76,7 +76,7 @@ def test_a_log_has_no_row_to_delete(session, database):
     ):
         with pytest.raises(UnsupportedOperationError, match="its rows cannot be deleted") as caught:
             delete()
-        assert "only tables with a primary key lose single rows" in caught.value.hint
+        assert "only be deleted from tables with a primary key" in caught.value.hint
         assert "append" not in caught.value.hint
 
 

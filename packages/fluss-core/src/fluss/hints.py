@@ -76,8 +76,8 @@ def _everywhere(text: str) -> dict[Door, str]:
 
 
 _OTHER_ROWS: Final = (
-    "A replay must bring the same rows in the same order: sort them, leave out values that differ "
-    "from run to run, such as random numbers, or write into a primary-key table."
+    "A repeated task must write the same rows in the same order: sort them, leave out values that "
+    "differ from run to run, such as random numbers, or write into a primary-key table."
 )
 _THE_REST: Final = (
     "The first {first} rows are in the table. The rows error.progress.rows_to_write(), counted "
@@ -135,7 +135,8 @@ class HintKey(Enum):
         Door.CLI: "`fluss insert {table} ...` and `fluss import {table} FILE` append.",
     }
     NO_KEY_TO_DELETE_BY = _everywhere(
-        "only tables with a primary key lose single rows; old rows of a log go by 'table.log.ttl'"
+        "single rows can only be deleted from tables with a primary key; 'table.log.ttl' removes old "
+        "rows of a log"
     )
     NO_KEY_YET = {
         Door.CLIENT: "give the schema a primary key",
@@ -210,10 +211,10 @@ class HintKey(Enum):
         "reads the log from the first row that is left.",
     }
     COLUMNS_OF_BINLOG = _everywhere(
-        "{columns} narrows the rows before and after; theirs are {names}"
+        "{columns} selects columns of the rows before and after a change; they have {names}"
     )
     COUNT_CHANGES = _everywhere(
-        "{mode:changelog} with {columns:[]} has a row for each of their halves"
+        "{mode:changelog} with {columns:[]} has one row for each row before and after a change"
     )
     CREATE_PARTITION = {
         Door.CLIENT: "Create it with admin.create_partition(...), or set "
@@ -227,13 +228,13 @@ class HintKey(Enum):
     }
     CURSOR_OF_A_SCAN = _everywhere("pass the result of scan.cursor(), or its JSON text")
     FILTER_BINLOG = {
-        Door.CLIENT: "filter the result of the scan, or use {mode:changelog}; start and end cut "
-        "a binlog",
+        Door.CLIENT: "filter the result of the scan, or use {mode:changelog}; start and end select "
+        "a range of a binlog",
         Door.SESSION: "filter the result of the scan, or use {mode:changelog}; start and end "
-        "cut a binlog",
-        Door.SPARK: ".where(...) on the frame, or load('db.table$changelog'); start and end "
-        "cut a binlog",
-        Door.CLI: "use {mode:changelog}; --start and --end cut a binlog",
+        "select a range of a binlog",
+        Door.SPARK: "use .where(...) on the frame, or load('db.table$changelog'); start and end "
+        "select a range of a binlog",
+        Door.CLI: "use {mode:changelog}; --start and --end select a range of a binlog",
     }
     FOLLOW_THE_OTHERS = {
         Door.CLIENT: "Unsubscribe from its buckets to continue with the others.",
@@ -296,14 +297,14 @@ class HintKey(Enum):
         Door.CLI: "write --partition key=value",
     }
     READ_WHAT_IS_THERE = {
-        Door.CLIENT: "Rows that only a lake still has are not in the log; EARLIEST_OFFSET "
-        "reads what is.",
+        Door.CLIENT: "Rows that only a lake still has are not in the log; EARLIEST_OFFSET reads the "
+        "rows of the log.",
         Door.SESSION: "Rows that only a lake still has are not in the log; {start:earliest} "
-        "reads what is.",
+        "reads the rows of the log.",
         Door.SPARK: "Rows that only a lake still has are not in the log; {start:earliest} "
-        "reads what is.",
+        "reads the rows of the log.",
         Door.CLI: "Rows that only a lake still has are not in the log; {start:earliest} reads "
-        "what is.",
+        "the rows of the log.",
     }
     SAY_ZONE = {
         Door.CLIENT: "name the zone: value.replace(tzinfo=timezone.utc), '2026-01-01T00:00:00Z'",

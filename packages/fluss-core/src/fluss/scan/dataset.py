@@ -85,12 +85,12 @@ class FlussDataset(_Scannable, ds.Dataset):  # type: ignore[misc] # pyarrow ship
         filter: ds.Expression | str | None = None,  # noqa: A002 - Arrow's name
         **arrow_options: Any,
     ) -> ds.Scanner:
-        """A scanner over the rows that are there now.
+        """A scanner over the rows that the table has now.
 
         Args:
-            columns: The columns requested, or expressions by name.
+            columns: Names of columns, or expressions by name.
             filter: The condition that rows fulfil: an expression, or SQL.
-            **arrow_options: Further options of Arrow's scanners; only sizes of batches matter here.
+            **arrow_options: Other options of Arrow's scanners; only batch sizes have an effect.
         """
         narrowed = self._scan.again().narrowed(
             columns=_names(columns), predicate=filter, limit=arrow_options.get("rows_max")
@@ -98,7 +98,7 @@ class FlussDataset(_Scannable, ds.Dataset):  # type: ignore[misc] # pyarrow ship
         return _scanner(narrowed, columns, arrow_options)
 
     def get_fragments(self, filter: Any = None) -> Iterator[FlussFragment]:  # noqa: A002
-        """Its pieces, as of now: one for each bucket that can have rows.
+        """Plan the dataset now, and yield a fragment for each bucket that may have matching rows.
 
         Args:
             filter: The condition that rows fulfil: an expression, or SQL.
@@ -106,8 +106,9 @@ class FlussDataset(_Scannable, ds.Dataset):  # type: ignore[misc] # pyarrow ship
         scan = self._scan.again().narrowed(predicate=filter).scan
         if scan.options.limit is not None:
             raise UnsupportedOperationError(
-                "A scan with a limit is not given out in fragments, which would each have as many.",
-                hint="leave the limit out, and apply it to what the fragments give",
+                "A scan with a limit cannot be read by fragments: each fragment would apply the limit "
+                "to its own rows.",
+                hint="leave the limit out, and apply it to the rows of all fragments together",
             )
         for split in scan.splits():
             yield FlussFragment(scan.part([split]), self.schema)
@@ -118,26 +119,26 @@ class FlussDataset(_Scannable, ds.Dataset):  # type: ignore[misc] # pyarrow ship
         if narrowed.residual is not None:
             raise UnsupportedOperationError(
                 f"A dataset of Fluss cannot be filtered by {expression}.",
-                hint="give it to scanner(filter=...) or to_table(filter=...)",
+                hint="pass it to scanner(filter=...) or to_table(filter=...)",
             )
         return FlussDataset(narrowed.scan)
 
     def sort_by(self, sorting: Any, **more: Any) -> ds.Dataset:
-        """A dataset in memory of its rows, sorted."""
+        """Read all rows into memory, and return them as a sorted dataset."""
         return ds.dataset(self.to_table()).sort_by(sorting, **more)
 
     def join(self, right_dataset: Any, *given: Any, **more: Any) -> ds.Dataset:
-        """A dataset in memory of its rows, joined with others."""
+        """Read all rows into memory, and return a dataset of them, joined with another one."""
         return ds.dataset(self.to_table()).join(_in_memory(right_dataset), *given, **more)
 
     def join_asof(self, right_dataset: Any, *given: Any, **more: Any) -> ds.Dataset:
-        """A dataset in memory of its rows, joined with the last rows of others by a key."""
+        """Read all rows into memory, and return a dataset of them, joined as of a key."""
         return ds.dataset(self.to_table()).join_asof(_in_memory(right_dataset), *given, **more)
 
     def replace_schema(self, schema: pa.Schema) -> Any:  # noqa: ARG002 - Arrow's signature
         raise UnsupportedOperationError(
-            "A scan of Fluss is laid out in the schema of its table.",
-            hint="cast what to_table() gives",
+            "A scan of Fluss always has the schema of its table.",
+            hint="cast the result of to_table()",
         )
 
     def __reduce__(self) -> Any:
@@ -172,9 +173,9 @@ class FlussFragment(_Scannable, ds.Fragment):  # type: ignore[misc] # pyarrow sh
 
         Args:
             schema: The dataset's, where it is given at all.
-            columns: The columns requested, or expressions by name.
+            columns: Names of columns, or expressions by name.
             filter: The condition that rows fulfil: an expression, or SQL.
-            **arrow_options: Further options of Arrow's scanners; only sizes of batches matter here.
+            **arrow_options: Other options of Arrow's scanners; only batch sizes have an effect.
         """
         if schema is not None and not schema.equals(self._schema):
             raise UnsupportedOperationError(

@@ -477,24 +477,22 @@ def _trimmed(facts: BucketFacts, offset: int) -> OffsetOutOfRangeError:
 def before_retention(
     facts: BucketFacts, as_of: Bound | None, in_lake: Sequence[int] = ()
 ) -> OffsetOutOfRangeError:
-    """The error of a moment before the log begins.
+    """Return the error for a state as of a time before the retained log.
 
     Args:
         facts: The bucket.
-        as_of: The moment.
-        in_lake: The offsets of which a lake has the state.
+        as_of: The requested time or offset.
+        in_lake: The offsets whose states the lake of the table has.
     """
     lake = ""
     if in_lake:
-        lake = (
-            f"; of what came before, its lake has the states at {_shown([str(n) for n in in_lake])}"
-        )
+        lake = f" The lake has the states at offsets {_shown([str(n) for n in in_lake])}."
     return out_of_range(
         facts,
-        f"What {place_text(facts)} held as of {as_of} is not known: its log begins at offset "
-        f"{facts.extent.earliest}, and what came before has been trimmed{lake}.",
-        f"ask for offset {facts.extent.earliest} or a later moment; the table's table.log.ttl "
-        "says how long its log is kept",
+        f"The rows of {place_text(facts)} as of {as_of} cannot be read: its log begins at offset "
+        f"{facts.extent.earliest}, and earlier rows were trimmed.{lake}",
+        f"read them as of offset {facts.extent.earliest} or a later moment; 'table.log.ttl' sets "
+        "how long the log is kept",
         earliest=facts.extent.earliest,
     )
 

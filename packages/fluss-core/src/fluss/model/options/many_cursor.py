@@ -1,4 +1,4 @@
-"""Where a reader of many tables stands: the cursor of each, as one text."""
+"""The cursor of a reader of many tables: the position in each table, stored as one text."""
 
 from __future__ import annotations
 
@@ -15,9 +15,10 @@ _VERSION: Final = 1
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ManyCursor:
-    """Where a reader of many tables stands. It is stored as text (`to_json`, `str`).
+    """The positions of a reader of many tables. `to_json` and `str` return it as text.
 
-    A reader that begins with it reads tables that it does not name from their beginning.
+    A reader that starts from this cursor reads tables that the cursor does not have from their
+    beginning.
 
     Attributes:
         tables: The cursor of each table, by `database.table`.
@@ -35,10 +36,13 @@ class ManyCursor:
         """Parse the text of a cursor.
 
         Raises:
-            InvalidValueError: The text is not that of a cursor of many tables.
+            InvalidValueError: The text is not a cursor of many tables.
         """
         if len(text) > CURSOR_LENGTH_MAX:
-            raise InvalidValueError(f"A cursor of {len(text)} characters is too long to be one.")
+            raise InvalidValueError(
+                f"The text is too long for a cursor: it has {len(text)} characters, and a cursor at most "
+                f"{CURSOR_LENGTH_MAX}."
+            )
         try:
             found = json.loads(text)
             if found["version"] != _VERSION:
@@ -47,7 +51,7 @@ class ManyCursor:
         except (ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
             raise InvalidValueError(
                 f"The text {text[:40]!r} is not a cursor of many tables: {error}.",
-                hint="Give the text of the cursor of a reader of many tables.",
+                hint="Pass the text of the cursor of a reader of many tables.",
             ) from None
         return cls(tables=tables)
 
