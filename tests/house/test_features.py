@@ -50,7 +50,7 @@ def test_a_tick_leads_to_its_test_and_a_missing_one_has_a_reason(title, row):
     del title
     assert row[-2] in {TICK, NONE}
     if row[-2] == NONE:
-        assert f"\n| {row[0]} | " in section("What Java has and we have not")
+        assert f"\n| {row[0]} | " in section("Features of Java that this client lacks")
         return
     found = LINK.search(row[-1])
     assert found, row[-1]
