@@ -70,6 +70,6 @@ def test_only_the_paragraph_of_the_options_is_replaced():
 
     assert inspect.getdoc(read) == (
         "Read.\n\nArgs:\n    name: Whose.\n    tail: The maximum number of rows in all: the last"
-        " ones by time, bucket and offset, before the\n        filter is applied.\n\nReturns:\n    Rows."
+        " ones by time, bucket and offset,\n        before the filter is applied.\n\nReturns:\n    Rows."
     )
     assert str(inspect.signature(read)) == "(name, *, tail: 'int | None' = None)"
