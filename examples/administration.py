@@ -1,4 +1,4 @@
-"""Databases, tables, offsets, servers, and an error with its hint.
+"""Create and list databases and tables, list offsets and servers, and show an error with its hint.
 
     python examples/administration.py [127.0.0.1:9123]
 

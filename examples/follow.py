@@ -1,4 +1,4 @@
-"""Following a table: each batch as it arrives, until ten rows were read.
+"""Follow a table: read each batch as it arrives, until ten rows were read.
 
     python examples/follow.py [127.0.0.1:9123]
 

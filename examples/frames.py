@@ -1,4 +1,4 @@
-"""One table read and written in Polars, DuckDB and pandas.
+"""Read and write one table in Polars, DuckDB and pandas.
 
     python examples/frames.py [127.0.0.1:9123]
 

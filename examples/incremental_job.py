@@ -1,4 +1,4 @@
-"""A job that reads every row once, however often it runs: its cursor is stored with its result.
+"""A job that runs repeatedly and reads every row once: it stores its cursor with its result.
 
     python examples/incremental_job.py [127.0.0.1:9123]
 

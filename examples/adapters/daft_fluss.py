@@ -1,8 +1,8 @@
 """Fluss tables in Daft: `scan_fluss("db.table")` is a lazy Daft DataFrame.
 
-This is a complete adapter for an engine that Fluss does not ship one for. It imports the door for
-engines, `fluss.scan`, and nothing beneath it; `docs/guide/write-an-adapter.md` explains it. What a
-scan leaves out for a query is decided by `Scan.narrowed`, so this file only translates.
+This is a complete adapter for an engine for which this repository has no package. It imports only
+`fluss.scan`, the interface for engines, which `docs/guide/write-an-adapter.md` explains.
+`Scan.narrowed` decides what a scan reads for a query, so this file only translates.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ def scan_fluss(table: TableName, *, config: Any = None, **options: Any) -> daft.
 
 
 class FlussSource(DataSource):
-    """A table, as Daft plans it. It holds no connection and can be pickled."""
+    """The data source of a table, which Daft plans. It holds no connection and can be pickled."""
 
     def __init__(self, source: TableSource) -> None:
         self._source = source
@@ -80,7 +80,7 @@ class FlussSource(DataSource):
 
 @dataclass(frozen=True)
 class FlussTask(DataSourceTask):
-    """Some splits, as Daft reads them, here or on another machine."""
+    """A task of Daft, which reads some splits in this process or on another machine."""
 
     source: TableSource
     splits: list[ScanSplit]
@@ -111,9 +111,9 @@ def _known_to_daft(field: pa.Field) -> pa.Field:
 
 
 class _ToArrow(ExpressionVisitor[Any]):
-    """Translates a filter to Arrow; None is a part that only Daft can apply.
+    """Translates a filter to Arrow; the result is None for a part that only Daft can apply.
 
-    Floats are such a part: in Daft a NaN is greater than every number, and 0.0 is not -0.0.
+    These are conditions on floats: in Daft, NaN is above all numbers, and 0.0 is not -0.0.
     """
 
     def __init__(self, schema: pa.Schema) -> None:

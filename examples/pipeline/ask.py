@@ -1,7 +1,7 @@
-"""Queries what the pipeline has so far, in DuckDB and in Polars, while it runs.
+"""Queries the tables of the pipeline, in DuckDB and in Polars, while it runs.
 
-A query reads a table's lake together with what came since, and every row once; `sources` shows how
-much comes from where. On a cluster without a lake it reads what the cluster holds.
+A query reads the rows in a table's lake and the later rows of its log, each row once; `sources`
+shows how many rows come from each. On a cluster without a lake it reads the rows of the cluster.
 
 python examples/pipeline/ask.py fluss://127.0.0.1:9123
 """
@@ -21,7 +21,7 @@ PAGES = """
     FROM fluss('{database}.minutes') GROUP BY page ORDER BY clicks DESC
 """
 
-# All clicks: of a log that is kept for a day, the lake has the older ones.
+# All clicks: if the log is kept for a day, older clicks are read from the lake.
 HOURS = """
     SELECT strftime(date_trunc('hour', "at" AT TIME ZONE 'UTC'), '%Y-%m-%d %H:%M') AS hour, count(*) AS clicks,
         count(DISTINCT "user") AS users
@@ -68,7 +68,7 @@ def longest(servers: str, database: str = "clicks", users: int = 3) -> pl.DataFr
 
 
 def sources(servers: str, database: str = "clicks") -> dict[str, str]:
-    """How much of each table is read from the lake, and how much from the log."""
+    """Show how much of each table is read from the lake, and how much from the log."""
     found = {}
     with fluss.connect(f"fluss://{servers}/{database}") as session:
         for name in ("clicks", "minutes"):

@@ -1,9 +1,9 @@
-"""Makes files of clicks, one JSON object per line, and some bad lines.
+"""Writes files of clicks, one JSON object per line, with some bad lines.
 
     python examples/pipeline/clicks.py clicks/ --files 20 --rows 500
 
-The same seed makes the same files. A file gets its name when it is complete, so a reader of the
-folder never sees half a file.
+The same seed gives the same files. A file is renamed to its final name when it is complete, so a
+reader of the folder never sees an incomplete file.
 """
 
 from __future__ import annotations

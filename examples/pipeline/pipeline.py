@@ -1,4 +1,4 @@
-"""Clicks from files into tables that can be queried: a pipeline that survives kills at any moment.
+"""A pipeline that writes clicks from files into tables, and can be killed at any moment.
 
     files ─ ingest ─▶ raw ─┬─ clean ──────▶ clicks ─┬─ minutes ─▶ minutes (by key: for queries)
                            └─ quarantine ─▶ quarantine             └─ history ─▶ Parquet by day
@@ -6,12 +6,12 @@
 
 Five streaming queries, each with its own checkpoint in the work folder. After a restart each query
 continues at its checkpoint: logs are appended exactly once, keys are upserted, and Parquet files
-count when they are committed. A line that is not a click goes to the quarantine with the reason,
-and does not stop the pipeline.
+count when they are committed. A line that is not a click is written to the quarantine with the
+reason, and does not stop the pipeline.
 
 The step `lake` copies the rows of all tables into their lake, as tasks of the same Spark session.
-It needs no checkpoint: the lake's newest snapshot says where it ends. From then on the logs may
-expire, and a query of a table still has every row: the lake's, and from the log those since.
+It needs no checkpoint, because the newest snapshot of the lake has its end offsets. Copied rows may
+expire from the logs; a query still returns every row, from the lake and from the log.
 
     python examples/pipeline/pipeline.py fluss://127.0.0.1:9123 clicks/ work/
     python examples/pipeline/pipeline.py fluss://127.0.0.1:9123 clicks/ work/ --follow
