@@ -75,7 +75,20 @@ def test_error_31_is_judged_by_what_was_acknowledged(
     sequences.last_acked = acked
     late = batch()
     late.writer_id, late.sequence, late.in_doubt = 4, number, in_doubt
+    late.acked_before = acked
     assert sequences.judge(late, out_of_order(number, last)) is verdict
+
+
+@pytest.mark.parametrize("in_doubt", [False, True])
+@pytest.mark.parametrize(("last", "is_outdated"), [(2, True), (1, True), (0, False)])
+def test_an_answer_from_before_the_last_acknowledgement_is_no_loss(
+    sequences, last, is_outdated, in_doubt
+):
+    sequences.last_acked = 3
+    late = batch()
+    late.writer_id, late.sequence, late.in_doubt, late.acked_before = 4, 4, in_doubt, 1
+    found = sequences.judge(late, out_of_order(4, last))
+    assert (found is SequenceVerdict.TOO_EARLY) is is_outdated
 
 
 def test_a_forgotten_writer_is_one_whatever_the_text_says(sequences):

@@ -369,6 +369,21 @@ def test_lost_acknowledged_rows_are_reported():
     assert not settled.error.in_doubt
 
 
+def test_a_batch_that_was_refused_before_the_one_ahead_of_it_was_written_is_sent_again():
+    # The server saw the third batch before the second one. Its refusal waited for the other
+    # buckets of the request, and came after the acknowledgement of the second.
+    harness = PlanHarness()
+    first, second, third = harness.add_many(3)
+    assert harness.sent() == [first, second, third]
+    harness.written(first, second)
+    assert not harness.fail(third, out_of_order(2, 0))
+    harness.later(1)
+    assert harness.sent() == [third]
+    assert (third.writer_id, third.sequence) == (0, 2)
+    (settled,) = harness.fail(third, out_of_order(2, 0))
+    assert "lost rows of this writer" in settled.error.message
+
+
 def test_a_batch_that_was_never_sent_leaves_no_hole():
     harness = PlanHarness(view=view_of(leaders={0: None}), delivery_timeout_ms=1_000)
     harness.add()

@@ -110,14 +110,22 @@ class BucketSequences:
         """What error 31 or 33 means for a batch."""
         if self.has_passed(batch):
             return SequenceVerdict.LANDED
-        if batch.sequence != self.last_acked + 1:
+        last_known = last_known_sequence(error)
+        if batch.sequence != self.last_acked + 1 or self._is_outdated(batch, last_known):
             return SequenceVerdict.TOO_EARLY
         if batch.in_doubt:
             return SequenceVerdict.IN_DOUBT
-        last_known = last_known_sequence(error)
         if last_known is not None and NO_SEQUENCE < last_known < self.last_acked:
             return SequenceVerdict.DATA_LOST
         return SequenceVerdict.UNKNOWN_WRITER
+
+    def _is_outdated(self, batch: WriteBatch, last_known: int | None) -> bool:
+        """Whether the server looked at a batch before it wrote one that is acknowledged by now.
+
+        Requests may reach a server in another order, and an answer waits for all buckets of its
+        request. Meanwhile the batch before this one may be written and acknowledged.
+        """
+        return last_known is not None and batch.acked_before <= last_known < self.last_acked
 
 
 def is_certainly_unwritten(error: FlussError) -> bool:

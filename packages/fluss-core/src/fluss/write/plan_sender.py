@@ -278,6 +278,7 @@ class SendPlan:
         queue.send(batch)
         if self.settings.is_idempotent and batch.sequence == NO_SEQUENCE:
             queue.sequences.number(batch)
+        batch.acked_before = queue.sequences.last_acked
         request.add(batch)
         self._busy[queue.key] = self._busy.pop(queue.key)
         return True

@@ -137,6 +137,7 @@ class WriteBatch:
         is_sent: Whether a request with it has left for a server.
         writer_id: The writer id that it was sent with.
         sequence: Its sequence in the bucket; assigned when it is first sent.
+        acked_before: The last sequence of its bucket that was acknowledged when it was last sent.
         in_doubt: Whether an attempt ended without it being known whether it was written.
         partition_id: The partition that it was sent to.
         original: The name of its own partition, where that was the partition of history.
@@ -160,6 +161,7 @@ class WriteBatch:
     attempts: int = 0
     writer_id: int = NO_WRITER_ID
     sequence: int = NO_SEQUENCE
+    acked_before: int = NO_SEQUENCE
     is_sent: bool = False
     in_doubt: bool = False
     partition_id: int | None = None
