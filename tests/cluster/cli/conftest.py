@@ -6,6 +6,7 @@ import io
 import os
 import sys
 from collections.abc import Callable
+from contextvars import ContextVar
 from dataclasses import dataclass
 from decimal import Decimal
 from pathlib import Path
@@ -14,6 +15,8 @@ import pyarrow as pa
 import pytest
 
 from fluss.cli import main
+from fluss.connection import config_sources
+from tests.support.servers.fix_cluster import PATIENCE_MS
 
 ROWS = [
     {"id": 1, "name": "Ann", "price": "1.10"},
@@ -46,6 +49,11 @@ def run(cluster, database, monkeypatch, capfdbinary, tmp_path) -> Run:
     monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "state"))
     monkeypatch.setenv("FLUSS_CONFIG", str(_no_profiles(tmp_path)))
     monkeypatch.setenv("FLUSS_BOOTSTRAP_SERVERS", cluster.bootstrap)
+    monkeypatch.setenv("FLUSS_OPERATION_TIMEOUT_MS", str(PATIENCE_MS))
+    # A process of its own has no active session; one of this process would come before the
+    # environment, and the command would run on that session's cluster.
+    monkeypatch.setattr(config_sources, "_opened", [])
+    monkeypatch.setattr(config_sources, "_entered", ContextVar("no_sessions", default=()))
 
     def one(*words: str, given: bytes = b"") -> Done:
         monkeypatch.setattr(sys, "argv", ["fluss", *words])
