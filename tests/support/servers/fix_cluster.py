@@ -1,15 +1,13 @@
 """The fixtures `cluster`, `database` and `replicated_cluster`: servers to test against.
 
 `cluster` is a real Apache Fluss, and then the embedded server, so that a test that uses it runs on
-both: one of each for each xdist worker, or the one that FLUSS_TEST_BOOTSTRAP names. Workers do not
-share a cluster: where tables are created and dropped concurrently, a coordinator of 0.9.1
-sometimes
-loses a creation, and that table never gets a leader; or it stops to elect leaders until it is
-restarted. The cluster is restarted after a test that failed for this reason ("no leader"), and
-pytest
-runs the test once more. Without Java its tests are skipped with the remedy, unless
-FLUSS_TEST_REQUIRE_REAL=1 requires it. The report of a failed test has the servers' logs of its
-time.
+both: one of each for each xdist worker, or the one that FLUSS_TEST_BOOTSTRAP names. Without Java
+its tests are skipped with the remedy, unless FLUSS_TEST_REQUIRE_REAL=1 requires it. The report of
+a failed test has the servers' logs of its time.
+
+A coordinator of 0.9.1 may stop to elect leaders until it is restarted. The cluster is restarted
+after a test that failed for this reason ("no leader"), and pytest runs the test once more. Tables
+that it overlooks are mended by the testkit (`fluss_testkit.overlooked_tables`).
 
 ==========================  ====================================================================
 FLUSS_TEST_CLUSTER          `real`, `embedded` for our own server, `both` (default) for each in turn

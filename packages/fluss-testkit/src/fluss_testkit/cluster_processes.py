@@ -51,6 +51,11 @@ class ClusterProcesses:
         return tuple(server.log_path for server in self._servers.values())
 
     @property
+    def coordinator_log(self) -> Path:
+        """The log of the process with the coordinator."""
+        return self._servers[ALL_ROLES if ALL_ROLES in self._servers else COORDINATOR].log_path
+
+    @property
     def pids(self) -> Mapping[str, int]:
         """The process ids of the running processes by name."""
         pids = {name: server.pid for name, server in self._servers.items()}

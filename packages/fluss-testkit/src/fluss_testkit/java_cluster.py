@@ -32,6 +32,7 @@ from fluss_testkit.java_config import (
 from fluss_testkit.java_launcher import compiled_launcher
 from fluss_testkit.java_runtime import JavaRuntime, find_java
 from fluss_testkit.log_tail import LogSizes, mark_logs, tail_logs
+from fluss_testkit.overlooked_tables import OverlookedTables
 from fluss_testkit.ports import PortLease, lease_ports
 from fluss_testkit.server_process import JavaCommand
 from fluss_testkit.workspace import Workspace, open_workspace, own_scratch_dir
@@ -89,6 +90,7 @@ class JavaCluster:
         self._java = java
         self._start_timeout_s = start_timeout_s
         self._processes: ClusterProcesses | None = None
+        self._overlooked: OverlookedTables | None = None
         self._owner_pid = os.getpid()
 
     def __enter__(self) -> Self:
@@ -131,6 +133,9 @@ class JavaCluster:
             processes.stop(graceful=False)
             raise
         self._processes = processes
+        self._overlooked = OverlookedTables(
+            processes.coordinator_log, processes.config.zookeeper_port
+        )
         self._owner_pid = os.getpid()
         return self
 
@@ -146,6 +151,9 @@ class JavaCluster:
         if processes is None or os.getpid() != self._owner_pid:
             return
         self._processes = None
+        overlooked, self._overlooked = self._overlooked, None
+        if overlooked is not None:
+            overlooked.stop()
         processes.stop(graceful=processes.workspace.kept if graceful is None else graceful)
 
     @property
