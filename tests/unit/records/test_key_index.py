@@ -5,7 +5,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pytest
 
-from fluss.records.arrow import key_index
+from fluss.records.arrow import key_sieve
 from fluss.records.arrow.key_index import KeyIndex
 
 RNG = np.random.default_rng(5)
@@ -18,6 +18,11 @@ def spread(count):
 
 def texts_of(numbers):
     return pa.array([f"k{each}" for each in numbers.tolist()])
+
+
+def texts_of_all_lengths(numbers):
+    """Texts of 1 to 60 characters."""
+    return pa.array([f"{each}"[: 1 + each % 20] + "-" * (each % 41) for each in numbers.tolist()])
 
 
 CASES = {
@@ -58,6 +63,22 @@ CASES = {
         pa.array([None, *spread(COUNT).tolist()]),
         pa.array([1, None]),
     ),
+    "few of many rows": lambda: (
+        pa.array(keys := spread(COUNT)),
+        pa.array(np.concatenate([spread(40 * COUNT), keys[:9]])),
+    ),
+    "texts of all lengths": lambda: (
+        texts_of_all_lengths(keys := spread(COUNT)).unique(),
+        texts_of_all_lengths(np.concatenate([keys[::9], spread(10 * COUNT)])),
+    ),
+    "long texts that differ in the middle": lambda: (
+        pa.array([f"{'a' * 20}{each:06d}{'z' * 20}" for each in range(COUNT)]),
+        pa.array([f"{'a' * 20}{each:06d}{'z' * 20}" for each in range(COUNT - 9, COUNT + 9)]),
+    ),
+    "texts that begin and end alike": lambda: (
+        pa.array(["", *(f"0{'0' * (each % 30)}{each // 30}" for each in range(COUNT))]).unique(),
+        pa.array(["", "0", "00", "000", "1", "0" * 31 + "1"]),
+    ),
     "decimals": lambda: (
         pa.array(range(COUNT)).cast(pa.decimal128(20, 0)),
         pa.array([1, COUNT]).cast(pa.decimal128(20, 0)),
@@ -74,7 +95,7 @@ def test_places_are_those_of_arrow(case):
 
 
 def test_keys_of_one_slot_are_told_apart(monkeypatch):
-    monkeypatch.setattr(key_index, "_MULTIPLIER", np.uint64(1))  # all numbers share a slot
+    monkeypatch.setattr(key_sieve, "_MULTIPLIER", np.uint64(1))  # all numbers share a slot
     keys = pa.array(np.arange(0, COUNT * 1_000, 1_000)[:5_000])
     found = KeyIndex(keys).places(pa.array([4_999_000, 4_999_001, 0]))
     assert found.tolist() == [4_999, -1, 0]
