@@ -11,6 +11,7 @@ from __future__ import annotations
 import tempfile
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
+from functools import cached_property
 from pathlib import Path
 from typing import Any, Final, Literal
 
@@ -38,7 +39,7 @@ _ROW: Final = "row"
 _OWN_COLUMNS: Final = 2
 
 
-@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+@dataclass(frozen=True, kw_only=True, eq=False)
 class ReducedChanges:
     """One change per key: the keys, and the rows of those that are there afterwards.
 
@@ -47,15 +48,20 @@ class ReducedChanges:
         rows: The rows.
     """
 
-    keys: KeyIndex
+    keys: pa.Array
     rows: pa.Table
 
     def untouched(self, rows: pa.RecordBatch, keys: pa.Array) -> pa.RecordBatch:
         """The rows whose keys have no change."""
-        if not len(self.keys.keys):
+        if not len(self.keys):
             return rows
-        kept = ~self.keys.has(keys)
+        kept = ~self._index.has(keys)
         return rows if kept.all() else rows.filter(from_numpy(kept))
+
+    @cached_property
+    def _index(self) -> KeyIndex:
+        """The keys, prepared to be found: not made where there are no stored rows."""
+        return KeyIndex(self.keys)
 
     def batches(self) -> Iterator[pa.RecordBatch]:
         """The rows that are there, in batches of useful size."""
@@ -125,10 +131,7 @@ class Changes:
 
     def _reduced(self, pieces: list[pa.Table]) -> pa.Table:
         together = pa.concat_tables(pieces).combine_chunks()
-        rows = self._counting_rows(together.column(_KEY))
-        if len(rows) == together.num_rows:
-            return together
-        return together.take(from_numpy(rows))
+        return _taken(together, self._counting_rows(together.column(_KEY)))
 
     def _counting_rows(self, keys: pa.ChunkedArray) -> Int64Array:
         """The row of each key that counts, in their order."""
@@ -145,14 +148,16 @@ class Changes:
     def _reduced_changes(self, pieces: list[pa.Table]) -> ReducedChanges:
         if not pieces:
             return ReducedChanges(
-                keys=KeyIndex(pa.nulls(0)), rows=pa.Table.from_batches([empty_batch(self._schema)])
+                keys=pa.nulls(0), rows=pa.Table.from_batches([empty_batch(self._schema)])
             )
-        reduced = self._reduced(pieces)
-        rows = reduced.filter(reduced.column(_IS_THERE))
-        keys = reduced.column(_KEY).combine_chunks()
+        together = pa.concat_tables(pieces).combine_chunks()
+        counting = self._counting_rows(together.column(_KEY))
+        keys = _taken(together.select([_KEY]), counting).column(_KEY).combine_chunks()
+        is_there = to_numpy(together.column(_IS_THERE).combine_chunks())
+        # Rows are copied once, without those that are not there.
+        rows = _taken(together.drop_columns([_KEY, _IS_THERE]), counting[is_there[counting]])
         return ReducedChanges(
-            keys=KeyIndex(keys),
-            rows=pa.Table.from_arrays(rows.columns[_OWN_COLUMNS:], schema=self._schema),
+            keys=keys, rows=pa.Table.from_arrays(rows.columns, schema=self._schema)
         )
 
     # --- on disk ----------------------------------------------------------------------------
@@ -182,6 +187,10 @@ class Changes:
                 yield from reduced.batches()
         finally:
             beneath.close()
+
+
+def _taken(table: pa.Table, rows: Int64Array) -> pa.Table:
+    return table if len(rows) == table.num_rows else table.take(from_numpy(rows))
 
 
 def _piece(keys: pa.Array, rows: pa.RecordBatch, is_there: BoolArray) -> pa.Table:

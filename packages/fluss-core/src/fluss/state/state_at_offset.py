@@ -188,7 +188,7 @@ class _Reading:
         if plan.lake is None:
             return
         names = [info.schema.column_names[each] for each in self._columns]
-        lake = the_format(plan.lake.format)
+        lake = the_format(plan.lake.format, info)
         reading = lake.read(
             info,
             plan.lake,
