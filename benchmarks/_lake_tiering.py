@@ -1,55 +1,44 @@
 """How fast tables are copied into a lake: a log beside its parts, and a changelog folded by key.
 
-Run by itself: `python -m benchmarks._lake_tiering [--rows N] [--changes N] [--pairs N]`. It starts
-a real Fluss with a lake, and measures
+One process with two threads makes a round up to its commit, and removes the files again:
 
-- a round of a log of N rows (2 million) in four buckets, beside reading the same rows with system
+- a round of a log of 2 million rows in four buckets, beside reading the same rows with system
   columns and writing them as Parquet by pyarrow, in turns;
-- rounds of N changes (2 million) of a primary-key table, of which a third of the keys come again.
-
-Processor time is that of this process; the server's is not in it.
+- a round of 2 million changes of a primary-key table, of which a third of the keys come again.
 """
 
 from __future__ import annotations
 
-import argparse
+import math
 import statistics
-import tempfile
 import time
 from pathlib import Path
-from typing import Any
+from typing import Any, Final
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 
 import fluss
-from benchmarks._measure import machine, print_table
+from benchmarks._measure import print_table
+from benchmarks.engines import _grown_mb
 from fluss.net.cancellation import Cancellation
-from fluss_lake.tiering.carrying import carry_out_all
-from fluss_lake.tiering.round_driver import RoundOptions, abort_round, begin_round
+from fluss_lake.tiering.carrying import ThreadCarrier
+from fluss_lake.tiering.round_driver import Round, RoundOptions, abort_round, begin_round
 from fluss_testkit.java_cluster import JavaCluster
 from fluss_testkit.lake_profile import iceberg_lake
 
-ROWS, CHANGES, PAIRS, BUCKETS, THREADS = 2_000_000, 2_000_000, 3, 4, 2
+THREADS, CHUNK_ROWS = 2, 250_000
 SHARE_MIN, CHANGES_PER_S_MIN = 0.7, 500_000
-COLUMNS = {"id": "BIGINT", "kind": "INT", "amount": "DOUBLE", "name": "STRING"}
-LAKE = {"table.datalake.enabled": "true", "table.datalake.freshness": "1h"}
+# How both tables are created; the second one has a primary key as well.
+LAKE_TABLES: Final[dict[str, Any]] = {
+    "schema": {"id": "BIGINT", "kind": "INT", "amount": "DOUBLE", "name": "STRING"},
+    "buckets": 4,
+    "properties": {"table.datalake.enabled": "true", "table.datalake.freshness": "1h"},
+}
 
 
-def main() -> None:
-    """Measure, and print."""
-    parser = argparse.ArgumentParser(description="Tiering beside its parts.")
-    parser.add_argument("--rows", type=int, default=ROWS)
-    parser.add_argument("--changes", type=int, default=CHANGES)
-    parser.add_argument("--pairs", type=int, default=PAIRS)
-    given = parser.parse_args()
-    print(machine())
-    with tempfile.TemporaryDirectory(prefix="fluss-bench-") as folder:
-        measure(Path(folder), given.rows, given.changes, given.pairs)
-
-
-def measure(folder: Path, rows: int, changes: int, pairs: int) -> None:
+def measure(folder: Path, *, rows: int, changes: int, pairs: int) -> None:
     """Measure both, and print a table."""
     with (
         JavaCluster(iceberg_lake(folder)) as cluster,
@@ -57,14 +46,37 @@ def measure(folder: Path, rows: int, changes: int, pairs: int) -> None:
     ):
         session.create_database("lake")
         lines = [_log(session, folder, rows, pairs), _changelog(session, changes, pairs)]
-    heads = ("table", "wall time", "processor time", "per second", "beside", "bar")
+    heads = ("table", "wall time", "processor time", "per second", "beside", "memory", "bar")
     print_table(f"{rows:,} rows of a log, {changes:,} changes by key", heads, lines)
 
 
+def fill_log(table: Any, rows: int) -> int:
+    """Append rows; return how many."""
+    for start in range(0, rows, CHUNK_ROWS):
+        table.append(_rows(np.arange(start, min(rows, start + CHUNK_ROWS))))
+    return rows
+
+
+def fill_keys(table: Any, changes: int) -> int:
+    """Upsert rows, and half of them again; return how many changes the table has then."""
+    # An upsert of a key that is there is two changes.
+    rng, keys = np.random.default_rng(0), changes // 2
+    again = rng.choice(keys, changes // 4, replace=False)
+    for ids in (np.arange(keys), again):
+        for start in range(0, len(ids), CHUNK_ROWS):
+            table.upsert(_rows(ids[start : start + CHUNK_ROWS]))
+    return keys + 2 * len(again)
+
+
+def planned_round(table: Any) -> Round:
+    """A round of all rows."""
+    options = RoundOptions()
+    return begin_round(table.__fluss_table__(), options, now_ms=time.time_ns() // 1_000_000)
+
+
 def _log(session: Any, folder: Path, rows: int, pairs: int) -> tuple[str, ...]:
-    table = session.create_table("log", COLUMNS, buckets=BUCKETS, properties=LAKE)
-    for start in range(0, rows, 250_000):
-        table.append(_rows(np.arange(start, min(rows, start + 250_000))))
+    table = session.create_table("log", **LAKE_TABLES)
+    fill_log(table, rows)
     ours, parts = [], []
     for _ in range(pairs):
         parts.append(_taken(lambda: _by_parts(table, folder)))
@@ -78,39 +90,31 @@ def _log(session: Any, folder: Path, rows: int, pairs: int) -> tuple[str, ...]:
         f"{processor:.2f} s",
         f"{rows / wall:,.0f}",
         f"{share:.0%} (wall {wall_of_parts / wall:.0%})",
-        f"≥ {SHARE_MIN:.0%}",
+        f"{_grown_mb(lambda: _round(table)):,.0f} MB",
+        f">= {SHARE_MIN:.0%}",
     )
 
 
 def _changelog(session: Any, changes: int, pairs: int) -> tuple[str, ...]:
-    table = session.create_table(
-        "keys", COLUMNS, primary_key="id", buckets=BUCKETS, properties=LAKE
-    )
-    # An upsert of a key that is there is two changes.
-    rng, keys = np.random.default_rng(0), changes // 2
-    for start in range(0, keys, 250_000):
-        table.upsert(_rows(np.arange(start, min(keys, start + 250_000))))
-    again = rng.choice(keys, changes // 4, replace=False)
-    for start in range(0, len(again), 250_000):
-        table.upsert(_rows(again[start : start + 250_000]))
-    taken = [_taken(lambda: _round(table)) for _ in range(pairs)]
-    wall, processor = _medians(taken)
-    count = keys + 2 * len(again)
+    table = session.create_table("keys", primary_key="id", **LAKE_TABLES)
+    count = fill_keys(table, changes)
+    wall, processor = _medians([_taken(lambda: _round(table)) for _ in range(pairs)])
     return (
         "changelog, folded and written",
         f"{wall:.2f} s",
         f"{processor:.2f} s",
         f"{count / wall:,.0f} changes",
         "",
-        f"≥ {CHANGES_PER_S_MIN:,} changes",
+        f"{_grown_mb(lambda: _round(table)):,.0f} MB",
+        f">= {CHANGES_PER_S_MIN:,} changes",
     )
 
 
 def _round(table: Any) -> None:
     """A round up to its commit, and its files removed, so that it can be made again."""
-    handle = table.__fluss_table__()
-    round_ = begin_round(handle, RoundOptions(), now_ms=time.time_ns() // 1_000_000)
-    written = carry_out_all(round_, threads=THREADS, cancellation=Cancellation())
+    round_ = planned_round(table)
+    carry = ThreadCarrier(THREADS)
+    written = carry(round_, cancellation=Cancellation(), read_s_max=math.inf)
     abort_round(round_, written)
 
 
@@ -149,7 +153,3 @@ def _medians(taken: list[tuple[float, float]]) -> tuple[float, float]:
         statistics.median(wall for wall, _ in taken),
         statistics.median(processor for _, processor in taken),
     )
-
-
-if __name__ == "__main__":
-    main()
