@@ -15,6 +15,7 @@ from pathlib import Path
 import pytest
 
 import fluss_lake
+from fluss.errors import TableNotFoundError, UnsupportedOperationError
 from fluss_lake.tiering.lake_tables import how_far
 from fluss_lake.tiering.service import TieringService
 from fluss_lake.tiering.worker import WorkerOptions
@@ -80,6 +81,29 @@ def test_tables_now_and_what_cannot_be_copied(session, make):
     bounded = fluss_lake.tier(good.name, cluster=session, now=True, rows_max=4)
     assert (bounded.rounds, bounded.changes) == (4, 15)
     assert lag_of(good) == 0
+
+
+def test_a_name_is_one_of_the_session_s_database_and_a_mode_may_be_a_text(session, make, iceberg):
+    table = make(primary_key="id")
+    name = table.name.partition(".")[2]
+    for round_ in range(2):
+        tally = fluss_lake.tier(name, cluster=session, now=True, write_mode="copy-on-write")
+        assert (tally.rounds, tally.errors) == (1, {})
+        table.delete([(round_,)])
+    # pyiceberg refuses a table with deletes by key.
+    assert iceberg(table).scan().to_arrow().num_rows == 9
+
+
+def test_a_table_that_would_never_be_assigned_is_refused(session, lake_cluster, make, tmp_path):
+    plain, good = make(properties={}), make()
+    with pytest.raises(UnsupportedOperationError, match=r"is not copied into a lake"):
+        fluss_lake.tier([good.name, plain.name], cluster=session, once=True)
+    with pytest.raises(TableNotFoundError, match=f"{plain.name}_none"):
+        fluss_lake.tier(f"{plain.name}_none", cluster=session)
+    process = command(lake_cluster, tmp_path, "status", "-t", plain.name, "-o", "json")
+    out, errors = process.communicate(timeout=WAIT_S)
+    assert process.returncode == 0, errors
+    assert "is not copied into a lake" in json.loads(out)["error"]
 
 
 def test_two_workers_share_the_tables_of_a_cluster(session, make):

@@ -11,7 +11,7 @@ import pytest
 
 import fluss
 import fluss_spark
-from fluss.errors import FlussError
+from fluss.errors import ConfigError, FlussError
 from fluss_lake.catalogs import open_table
 from fluss_server import LocalCluster
 from fluss_spark.spark_tasks import Outcome, SparkTasks
@@ -98,6 +98,16 @@ def test_states_are_those_of_the_table(spark, lake_session, make, mode, is_parti
         done = fluss_spark.tier(spark, table.name, cluster=lake_session, now=True, write_mode=mode)
         assert done.errors == {}
         assert pairs(table, "only") == pairs(table, "union") == pairs(table, "off")
+    if mode == "copy-on-write":  # pyiceberg refuses a table with deletes by key
+        assert open_table(table.info, {}).scan().to_arrow().num_rows == len(pairs(table, "off"))
+
+
+def test_an_option_that_spark_sets_itself_is_refused(spark):
+    with pytest.raises(ConfigError, match="no option 'carry'"):
+        fluss_spark.tier(spark, carry=None)
+    with pytest.raises(ConfigError, match="no option 'thread'") as refused:
+        fluss_spark.tier(spark, "db.t", thread=3)
+    assert "'threads'" in refused.value.hint
 
 
 def test_the_coordinator_hands_out_tables_to_a_job_that_ends(spark, lake_session, make):

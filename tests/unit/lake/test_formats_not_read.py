@@ -12,11 +12,16 @@ from fluss.scan import lake_planner
 from fluss.scan.lake_planner import pin_lake
 from tests.unit.lake.tables import schema_of, table_of
 
+WAREHOUSE = "s3://lake/warehouse"
 FILES = {"paimon": "pypaimon", "hudi": ".hoodie/", "lance": "pylance"}
 
 
 def pinned(name, use=None):
-    properties = {"table.datalake.enabled": "true", "table.datalake.format": name}
+    properties = {
+        "table.datalake.enabled": "true",
+        "table.datalake.format": name,
+        f"table.datalake.{name}.warehouse": WAREHOUSE,
+    }
     table = SimpleNamespace(info=table_of(schema_of(id="INT"), properties=properties))
     return asyncio.run(pin_lake(table, use, Mode.LOG, None))
 
@@ -31,7 +36,8 @@ def test_a_requested_lake_is_refused(name, use):
     with pytest.raises(MissingExtraError, match=f"format '{name}'") as raised:
         pinned(name, use)
     assert FILES[name] in raised.value.hint
-    assert "off for lake" in raised.value.hint
+    assert f"in {WAREHOUSE}. lake='off' reads" in raised.value.hint
+    assert raised.value.table == "db.t"
 
 
 @pytest.mark.parametrize("name", FILES)
@@ -40,6 +46,7 @@ def test_the_default_reads_what_fluss_holds_and_says_so(name):
     assert found.contents is None
     assert f"no installed package reads {name}" in found.reason
     assert FILES[name] in found.reason
+    assert found.reason.endswith(f"in {WAREHOUSE}.")
 
 
 def test_iceberg_without_its_package_names_the_package(monkeypatch):

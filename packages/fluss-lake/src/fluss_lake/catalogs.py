@@ -1,4 +1,4 @@
-"""Opens the table of a lake in its catalog. A catalog is kept, and opened once for each login."""
+"""Loads the table of a lake from its catalog. Catalogs are cached by their settings and login."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def open_table(table: TableInfo, settings: Mapping[str, str]) -> Table:
 
     Args:
         table: The Fluss table.
-        settings: What the user has set for lakes (`lake.*`).
+        settings: The user's settings for lakes (`lake.*`).
 
     Raises:
         TableNotFoundError: The catalog has no such table.
@@ -43,22 +43,23 @@ def open_table(table: TableInfo, settings: Mapping[str, str]) -> Table:
         return catalog.load_table((path.database_name, path.table_name))
     except (NoSuchTableError, NoSuchNamespaceError) as error:
         raise TableNotFoundError(
-            f"The lake of {path} has no table of this name, although Fluss has a snapshot of it.",
-            hint="Was it dropped there? lake='off' reads what Fluss itself holds.",
+            f"The catalog of the lake has no table {path}, although Fluss expects one there.",
+            hint="It may have been dropped there, or the settings name another catalog (lake.uri). "
+            "lake='off' reads what Fluss itself holds.",
             table=str(path),
         ) from error
     except FlussError:
         raise
     except Exception as error:  # noqa: BLE001 - each catalog has errors of its own
-        # Not as its cause: a traceback shows causes, and these texts may quote a login.
+        # Without its cause: a traceback shows causes, and their texts may quote a login.
         raise unreachable(table, error, secrets_of(properties.items())) from None
 
 
 def user_properties(table: TableInfo, settings: Mapping[str, str]) -> dict[str, str]:
-    """The properties of a table's catalog, with what the user sets for it; they have secrets.
+    """The properties of a table's catalog, with the user's settings; they may hold secrets.
 
     Raises:
-        ConfigError: The table does not say where its catalog is.
+        ConfigError: The table's properties do not name its catalog.
     """
     of_pyiceberg = Config().get_catalog_config(catalog_name(table.properties))
     return catalog_properties(table.properties, settings, of_pyiceberg)

@@ -1,4 +1,4 @@
-"""Plans the files of a snapshot: which are read of each bucket, and which deletes apply to them."""
+"""Plans which files of a snapshot a scan reads in each bucket, and which deletes apply to them."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from fluss_lake.iceberg_parts import DATA, Bounds, Entry
 from fluss_lake.pruning import may_match
 
 FORMAT: Final = "iceberg"
-# The columns that Fluss adds to each table of a lake.
+# The system columns, which Fluss adds to every table in a lake.
 BUCKET: Final = "__bucket"
 OFFSET: Final = "__offset"
 TIMESTAMP: Final = "__timestamp"
@@ -27,9 +27,9 @@ class DeleteFile:
     """A file of deletes.
 
     Attributes:
-        path: Where it is.
-        sequence: Its place in the order of commits.
-        equality_ids: The columns by which rows are compared; none where it lists positions.
+        path: The path of the file.
+        sequence: The sequence number of the commit that added the file.
+        equality_ids: The ids of the key columns; empty for a file of position deletes.
     """
 
     path: str
@@ -37,9 +37,10 @@ class DeleteFile:
     equality_ids: tuple[int, ...]
 
     def may_delete_from(self, sequence: int) -> bool:
-        """Whether it may delete rows of a file of this place in the order of commits.
+        """Whether the deletes apply to a data file with this sequence number.
 
-        Deletes by key apply to files of earlier commits only, positions also to those of the same.
+        Equality deletes apply to data files of earlier commits. Position deletes apply also to
+        data files of the same commit.
         """
         return sequence < self.sequence + (not self.equality_ids)
 
@@ -49,12 +50,12 @@ class DataFile:
     """A file of rows.
 
     Attributes:
-        path: Where it is.
-        rows: How many rows it has.
-        size_bytes: Its size.
-        sequence: Its place in the order of commits.
-        offsets: The first and the last offset of its rows.
-        deletes: The files whose deletes may apply to it.
+        path: The path of the file.
+        rows: How many rows the file has.
+        size_bytes: The size of the file.
+        sequence: The sequence number of the commit that added the file.
+        offsets: The first and the last offset of the rows.
+        deletes: The delete files that may apply to the rows.
     """
 
     path: str
@@ -72,16 +73,16 @@ class IcebergContents:
     """The files of one snapshot; see `LakeContents`.
 
     Args:
-        table: The table.
-        snapshot_id: The snapshot.
-        entries: Its live files.
-        manifests: How many lists of files the snapshot has.
-        manifests_left_out: How many of them were not read, because the filter leaves none of
-            their partitions.
+        table: The Fluss table.
+        snapshot_id: The id of the snapshot.
+        entries: The live files of the snapshot.
+        manifests: How many manifests the snapshot has.
+        manifests_left_out: How many manifests were not read, because none of their partitions
+            matches the filter.
 
     Raises:
-        UnsupportedOperationError: A file is not Parquet, or has deletes of Iceberg's version 3.
-        CorruptDataError: A file does not say which bucket or which offsets it has.
+        UnsupportedOperationError: A file is not a Parquet file, or is a deletion vector.
+        CorruptDataError: The metadata of a file has no bucket or no bounds of its offsets.
     """
 
     def __init__(
@@ -116,26 +117,26 @@ class IcebergContents:
 
     @property
     def is_cut(self) -> bool:
-        """Whether partitions are missing that the condition rules out."""
+        """Whether partitions are missing from the contents, because the filter rules them out."""
         return self._manifests_left_out > 0
 
     @property
     def left_out(self) -> str:
-        """Which lists of files were not read."""
+        """Which manifests were not read, as `explain` shows it."""
         if not self.is_cut:
             return ""
         return (
-            f"{self._manifests_left_out} of {self._manifests} lists of files, by the bounds of their "
+            f"{self._manifests_left_out} of {self._manifests} manifests, by the bounds of their "
             "partitions"
         )
 
     @property
     def deletes(self) -> Mapping[Place, Sequence[DeleteFile]]:
-        """The files of deletes by bucket, those that apply to no file included."""
+        """The delete files by bucket, including those that apply to no data file."""
         return self._deletes
 
     def parts(self, predicate: Predicate | None) -> list[LakePart]:
-        """The files by bucket, without those of which no row fulfils the condition."""
+        """The files by bucket, without those whose bounds show that no row matches the filter."""
         condition = None
         if predicate is not None:
             condition = bind(predicate, column_types(self._table.schema))
@@ -194,7 +195,7 @@ def _check_format(table: TableInfo, entry: Entry) -> None:
         raise UnsupportedOperationError(
             f"The lake of {table.table_path} has a file of the format {entry.format}, and only "
             "Parquet is read.",
-            hint="lake='off' reads what Fluss itself holds",
+            hint="lake='off' reads what Fluss itself holds.",
             path=entry.path,
         )
 
@@ -203,24 +204,24 @@ def _offsets_of(entry: Entry) -> tuple[int, int]:
     known = entry.bounds.get(OFFSET, Bounds())
     if known.lowest is None or known.highest is None:
         raise CorruptDataError(
-            f"The file {entry.path} of a lake does not say which offsets its rows have.",
+            f"The metadata of the file {entry.path} in the lake do not say which offsets its rows have.",
             what="file of a lake",
             at=0,
-            why=f"its statistics have no bounds of {OFFSET}",
+            why=f"there are no bounds of the column {OFFSET}",
         )
     return int(known.lowest), int(known.highest)
 
 
 def _place_of(table: TableInfo, entry: Entry) -> Place:
-    """The partition and the bucket of a file: the bucket is the last field of its partition."""
+    """The partition and the bucket of a file. The last partition field is the bucket."""
     *names, bucket_field = entry.partition
     bucket = entry.partition[bucket_field]
     if not isinstance(bucket, int) or len(names) != len(table.partition_keys):
         raise CorruptDataError(
-            f"The file {entry.path} of a lake is in no bucket of {table.table_path}.",
+            f"The file {entry.path} in the lake does not belong to a bucket of {table.table_path}.",
             what="file of a lake",
             at=0,
-            why=f"its partition is {dict(entry.partition)}",
+            why=f"its partition values are {dict(entry.partition)}",
         )
     if not names:
         return None, bucket

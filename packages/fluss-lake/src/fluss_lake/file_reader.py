@@ -1,7 +1,7 @@
-"""Reads the rows of planned files: in the order of offsets, without those that were deleted.
+"""Reads the rows of planned files in the order of their offsets, without deleted rows.
 
-Files are found by the ids of their columns, not by their names, so that a column that the lake has
-renamed or gained later is read rightly. What comes out has the table's own Arrow types.
+Columns are matched by their field ids and not by their names, so a column that was renamed or added
+in the lake is read correctly. The rows have the Arrow types of the Fluss table.
 """
 
 from __future__ import annotations
@@ -32,15 +32,15 @@ BATCH_ROWS: Final = 131_072
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PartReader:
-    """Reads parts of one table with the same columns.
+    """Reads the same columns from any part of one table.
 
     Attributes:
         table: The table in the lake.
-        schema: The table's schema in Fluss.
-        columns: The table's columns that are given, in order.
-        condition: A condition by which row groups are left out; None for none.
-        with_places: Whether offsets and times are given, in whose order the rows come.
-        note: Is called with how many row groups were left out by the condition.
+        schema: The schema of the Fluss table.
+        columns: The columns to return, in order.
+        condition: The filter by which row groups are skipped; None to read all of them.
+        with_places: Whether to return offsets and times, and the rows in the order of offsets.
+        note: Called with the number of row groups that the filter has skipped.
     """
 
     table: Table
@@ -51,32 +51,33 @@ class PartReader:
     note: Callable[[int], None] | None = None
 
     def read(self, part: LakePart, start: int, stop: int) -> Iterator[LakeRows]:
-        """Read a part, without files and row groups that have none of these offsets."""
+        """Read the files and row groups of a part that have offsets in this range."""
         files = [each for each in part.files if each.offsets[0] < stop and each.offsets[1] >= start]
         deletes = Deletes(self.table, files)
         offsets = range(start, stop) if self.with_places else None
         runs = overlapping(files) if self.with_places else [[each] for each in files]
-        # Another program may have written a file of a log in another order; rows by key have none.
+        # Another program may have written a log's file in another order. The order of rows matters
+        # only for logs.
         is_log = not self.table.schema().identifier_field_ids
         for together in runs:
             pieces = [self._file(each, deletes, offsets) for each in together]
             has_order = self.with_places and (is_log or len(pieces) > 1)
             rows = in_order(pieces) if has_order else chain.from_iterable(pieces)
             for piece in rows:
-                yield self._given(piece)
+                yield self._result(piece)
 
     def read_unordered(self, part: LakePart) -> Iterator[LakeRows]:
-        """Read all files of a part one after the other, whatever offsets they have."""
+        """Read all rows of a part, file by file, without ordering them by offset."""
         deletes = Deletes(self.table, part.files)
         for file in part.files:
-            yield from (self._given(each) for each in self._file(file, deletes, None))
+            yield from (self._result(each) for each in self._file(file, deletes, None))
 
     # --- one file -----------------------------------------------------------------------------
 
     def _file(
         self, file: DataFile, deletes: Deletes, offsets: range | None
     ) -> Iterator[pa.RecordBatch]:
-        """The rows of a file that are not deleted, with system columns and those of deletes."""
+        """The rows of a file that are not deleted, with all columns that the caller needs."""
         applied = deletes.of(file)
         places = (OFFSET, TIMESTAMP) if self.with_places else ()
         names = list(dict.fromkeys([*self.columns, *places, *applied.columns]))
@@ -89,7 +90,7 @@ class PartReader:
     def _batches(
         self, file: DataFile, names: Sequence[str], offsets: range | None
     ) -> Iterator[tuple[int, pa.RecordBatch]]:
-        """The rows of the row groups that are read, each batch with the place of its first row."""
+        """The rows of the required row groups; each batch with the position of its first row."""
         with reading_file(file.path), open_file(self.table.io, file.path) as source:
             parquet = pq.ParquetFile(source)
             found = self._found(file, parquet.schema_arrow, names)
@@ -108,7 +109,7 @@ class PartReader:
                     first += batch.num_rows
 
     def _stored_names(self, parquet: pq.ParquetFile) -> dict[str, str]:
-        """The names that columns have in a file, by those that they have now."""
+        """The names of the columns in the file, by their present names."""
         arrow = parquet.schema_arrow
         names = {id_: arrow.names[at] for id_, at in places_by_id(arrow).items()}
         fields = self.table.schema().fields
@@ -117,7 +118,7 @@ class PartReader:
     def _found(
         self, file: DataFile, arrow: pa.Schema, names: Sequence[str]
     ) -> dict[str, str | None]:
-        """The name that each column has in a file; None where the file is older than a column."""
+        """The name of each column in the file; None if the file is older than the column."""
         physical = {id_: arrow.names[at] for id_, at in places_by_id(arrow).items()}
         fields = {name: self.table.schema().find_field(name) for name in names}
         found = {name: physical.get(each.field_id) for name, each in fields.items()}
@@ -125,17 +126,17 @@ class PartReader:
         if not physical or missing:
             why = f"it has no column {missing[0]!r}" if missing else "its columns have no ids"
             raise CorruptDataError(
-                f"The file {file.path} is none of this table of the lake: {why}.",
-                hint="Was it added from elsewhere? lake='off' reads what Fluss itself holds.",
+                f"The file {file.path} does not fit the table in the lake: {why}.",
+                hint="Another program may have added it. lake='off' reads what Fluss itself holds.",
                 what="file of a lake",
                 at=0,
                 why=why,
             )
         return found
 
-    # --- what is given ------------------------------------------------------------------------
+    # --- results ------------------------------------------------------------------------------
 
-    def _given(self, rows: pa.RecordBatch) -> LakeRows:
+    def _result(self, rows: pa.RecordBatch) -> LakeRows:
         arrow = self.schema.to_arrow()
         arrays = [_cast(rows.column(name), arrow.field(name)) for name in self.columns]
         fields = [arrow.field(name) for name in self.columns]
@@ -151,7 +152,7 @@ class PartReader:
 
 
 def _arranged(batch: pa.RecordBatch, found: Mapping[str, str | None]) -> pa.RecordBatch:
-    """The columns of a batch by their present names, with NULLs for those that it does not have."""
+    """The batch with the present column names, and NULLs for columns that the file lacks."""
     arrays = [
         pa.nulls(batch.num_rows) if name is None else batch.column(name) for name in found.values()
     ]
@@ -173,8 +174,8 @@ def _cast(array: pa.Array, field: pa.Field) -> pa.Array:
         return array.cast(field.type)
     except (pa.ArrowInvalid, pa.ArrowNotImplementedError) as error:
         raise CorruptDataError(
-            f"The column {field.name!r} of the lake is {array.type}, and not what {field.type} "
-            "becomes there.",
+            f"The column {field.name!r} in the lake has the type {array.type}, which cannot be read as "
+            f"{field.type}.",
             what="column of a lake",
             at=0,
             why=str(error).splitlines()[0],

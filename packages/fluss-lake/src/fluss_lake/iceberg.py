@@ -1,4 +1,4 @@
-"""`ICEBERG`: what this package offers to scans, by the entry point `fluss.lakes`."""
+"""`ICEBERG`, the lake format that scans find through the entry point `fluss.lakes`."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 
 from pyiceberg.table import Table
 
-from fluss.errors import FlussError
+from fluss.errors import FlussError, SnapshotNotFoundError
 from fluss.lake.lake_format import LakeContents, LakeFormat, LakePart, LakeRows, PastSnapshot
 from fluss.model.predicates.binding import bind, column_types
 from fluss.model.predicates.predicate import Predicate
@@ -16,12 +16,12 @@ from fluss_lake.file_plan import IcebergContents
 from fluss_lake.file_reader import PartReader
 from fluss_lake.iceberg_parts import Bounds, MayHave, live_files, snapshots_of
 from fluss_lake.pruning import may_match
-from fluss_lake.read_errors import secrets_of, unreachable
+from fluss_lake.read_errors import missing_file, secrets_of, unreachable, why_missing
 from fluss_lake.table_checks import check_table
 
 
 class Iceberg:
-    """Tables of Iceberg; see `LakeFormat`."""
+    """Reads Iceberg tables; see `LakeFormat`."""
 
     def open(
         self,
@@ -31,13 +31,17 @@ class Iceberg:
         *,
         predicate: Predicate | None = None,
     ) -> LakeContents:
-        """Find the files of a snapshot."""
+        """Find the files of a snapshot; see `LakeFormat.open`."""
         opened = open_table(table, settings)
         check_table(table, opened)
         try:
             files = live_files(opened, snapshot_id, _may_have(table, predicate))
         except FlussError:
             raise
+        except FileNotFoundError as error:
+            # The list of manifests, or a manifest: pyiceberg's error names it.
+            missing = missing_file(str(error.filename or error))
+            raise why_missing(table, opened, snapshot_id, missing) from error
         except Exception as error:  # noqa: BLE001 - pyiceberg reads Avro with errors of its own
             raise _unreachable(table, opened, error) from None
         return IcebergContents(
@@ -49,7 +53,7 @@ class Iceberg:
         )
 
     def snapshots(self, table: TableInfo, settings: Mapping[str, str]) -> list[PastSnapshot]:
-        """The snapshots that the lake still has, the newest first."""
+        """List the snapshots that the lake still has, the newest first."""
         found = snapshots_of(open_table(table, settings))
         return [PastSnapshot(snapshot_id=each, timestamp_ms=time_ms) for each, time_ms in found]
 
@@ -66,7 +70,7 @@ class Iceberg:
         with_places: bool = True,
         note: Callable[[int], None] | None = None,
     ) -> Iterator[LakeRows]:
-        """Read rows of a part; deleted rows are not given."""
+        """Read the rows of a part, without deleted rows; see `LakeFormat.read`."""
         opened = open_table(table, settings)
         condition = None
         if predicate is not None:
@@ -81,6 +85,8 @@ class Iceberg:
         )
         try:
             yield from reader.read(part, start, stop)
+        except SnapshotNotFoundError as error:
+            raise why_missing(table, opened, part.snapshot_id, error) from error
         except OSError as error:
             raise _unreachable(table, opened, error) from None
 
@@ -91,7 +97,7 @@ def _may_have(table: TableInfo, predicate: Predicate | None) -> MayHave | None:
     condition = bind(predicate, column_types(table.schema))
 
     def may_have(bounds: Mapping[str, Bounds]) -> bool:
-        return may_match(condition, bounds, rows=-1)  # how many rows there are is not known
+        return may_match(condition, bounds, rows=-1)  # a manifest does not have the number of rows
 
     return may_have
 

@@ -1,8 +1,8 @@
-"""The parts of pyiceberg that it does not publish as an interface, and nothing else.
+"""Reads manifests through parts of pyiceberg that are not in its public interface.
 
-pyiceberg plans no scan of a table with equality deletes, which Fluss's tables with a primary key
-have. So the manifests are read here entry by entry. A new minor version of pyiceberg needs a look
-at this file, and at no other.
+pyiceberg does not plan scans of tables with equality deletes, and the lake of a primary-key table
+has them. So this file reads the manifests entry by entry. For reading, it is the only file to check
+against a new minor version of pyiceberg (for writing: `iceberg_writes`).
 """
 
 from __future__ import annotations
@@ -28,12 +28,12 @@ _NARROW_BYTES: Final = 4
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Bounds:
-    """What a file says about one column; None where it says nothing.
+    """The bounds of one column in a file or manifest; None for a bound that is not known.
 
     Attributes:
-        lowest: No value is less.
-        highest: No value is greater.
-        nulls: How many rows have none.
+        lowest: A lower bound of the values.
+        highest: An upper bound of the values.
+        nulls: How many values are NULL.
     """
 
     lowest: Any = None
@@ -46,15 +46,15 @@ class Entry:
     """One file of a snapshot.
 
     Attributes:
-        content: Rows, or deletes of one kind.
-        path: Where it is.
-        format: `PARQUET`, or another.
-        partition: The values of its partition by the names of the partition fields.
-        rows: How many rows it has.
-        size_bytes: Its size.
-        sequence: Its place in the order of commits, by which deletes apply to rows.
-        equality_ids: The columns by which its deletes are compared.
-        bounds: What it says about columns, by their names.
+        content: Whether the file has rows, position deletes or equality deletes.
+        path: The path of the file.
+        format: The file format, such as `PARQUET`.
+        partition: The partition values by the names of the partition fields.
+        rows: How many rows the file has.
+        size_bytes: The size of the file.
+        sequence: The sequence number of the commit; it decides which deletes apply to which rows.
+        equality_ids: The ids of the key columns of equality deletes.
+        bounds: The bounds of columns by their names.
     """
 
     content: DataFileContent
@@ -75,7 +75,7 @@ class LiveFiles:
     Attributes:
         entries: The files.
         manifests: How many manifests the snapshot has.
-        manifests_left_out: How many of them were not read.
+        manifests_left_out: How many manifests were not read.
     """
 
     entries: tuple[Entry, ...]
@@ -92,18 +92,19 @@ def live_files(table: Table, snapshot_id: int, may_have: MayHave | None = None) 
     Args:
         table: The table.
         snapshot_id: The snapshot.
-        may_have: Whether a manifest may have a file that is needed, by what it says of its
-            partitions: the bounds of their values, by the names of partition fields.
+        may_have: Decides whether a manifest is read, from the bounds of its partition values by
+            the names of the partition fields; None to read all manifests.
 
     Raises:
-        SnapshotNotFoundError: The table does not have the snapshot any more.
+        SnapshotNotFoundError: The table does not have the snapshot.
     """
     snapshot = table.snapshot_by_id(snapshot_id)
     if snapshot is None:
         raise SnapshotNotFoundError(
             f"The lake does not have the snapshot {snapshot_id} any more.",
-            hint="It has been expired, or the catalog has another table of this name. Plan the "
-            "scan again; lake='off' reads what Fluss itself holds.",
+            hint="If it has just been expired, plan the scan again. Otherwise the lake's table was "
+            "rolled back, or the catalog has another table of this name. lake='off' reads what "
+            "Fluss itself holds.",
             snapshot_id=snapshot_id,
         )
     manifests = snapshot.manifests(table.io)
@@ -123,7 +124,7 @@ def entries_of(table: Table, snapshot_id: int) -> tuple[Entry, ...]:
 
 
 def paths_of_all_snapshots(table: Table) -> set[str]:
-    """The paths of all files that any snapshot of a table has; each manifest is read once."""
+    """The paths of the files of all snapshots of a table; each manifest is read once."""
     manifests = {
         manifest.manifest_path: manifest
         for snapshot in table.metadata.snapshots
@@ -137,7 +138,7 @@ def paths_of_all_snapshots(table: Table) -> set[str]:
 
 
 def snapshots_of(table: Table) -> list[tuple[int, int]]:
-    """The id and the time of each snapshot that a table still has, newest first."""
+    """The id and the time of each snapshot that a table still has, the newest first."""
     found = [(each.snapshot_id, each.timestamp_ms) for each in table.metadata.snapshots]
     return sorted(found, key=lambda each: each[1], reverse=True)
 
@@ -165,7 +166,7 @@ def open_file(io: FileIO, path: str) -> Any:
 
 
 def places_by_id(schema: pa.Schema) -> dict[int, int]:
-    """The places of a file's columns by the ids that Iceberg gives them."""
+    """The positions of a file's columns by their field ids."""
     ids = [(field.metadata or {}).get(_FIELD_ID) for field in schema]
     return {int(each): place for place, each in enumerate(ids) if each is not None}
 
@@ -175,7 +176,7 @@ def _partition_fields(table: Table, manifest: ManifestFile) -> list[str]:
 
 
 def _partition_bounds(table: Table, manifest: ManifestFile) -> dict[str, Bounds]:
-    """What a manifest says of the partitions of its files, by the names of partition fields."""
+    """The bounds of the partition values in a manifest, by the names of the partition fields."""
     spec = table.specs()[manifest.partition_spec_id]
     kinds = spec.partition_type(table.schema()).fields
     found = {}

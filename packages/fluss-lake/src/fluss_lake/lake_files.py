@@ -1,4 +1,4 @@
-"""Lists and removes the files below a location of a lake; pyiceberg's FileIO cannot list."""
+"""Lists and removes the files under a location of a lake. The FileIO of pyiceberg cannot list."""
 
 from __future__ import annotations
 
@@ -14,13 +14,13 @@ from fluss.errors import UnsupportedOperationError
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StoredFile:
-    """A file below a location.
+    """A file under a location.
 
     Attributes:
-        path: Its path, as the file system has it.
-        name: The last part of its path.
-        size_bytes: Its size.
-        modified_ms: When it was written; None if the store does not say.
+        path: The path in the file system.
+        name: The last part of the path.
+        size_bytes: The size of the file.
+        modified_ms: When the file was written; None if the store does not report that.
     """
 
     path: str
@@ -37,22 +37,22 @@ class FileLister:
         location: A location of the table.
 
     Raises:
-        UnsupportedOperationError: The store is not one of those that pyarrow reads.
+        UnsupportedOperationError: pyarrow has no file system for the store.
     """
 
     def __init__(self, io: FileIO, location: str) -> None:
         if not isinstance(io, PyArrowFileIO):
             raise UnsupportedOperationError(
                 f"The files at {location} cannot be listed through {type(io).__name__}.",
-                hint="Local files, S3, GCS, OSS and HDFS can. Remove orphan files with another "
-                "program, such as Spark's remove_orphan_files.",
+                hint="Files on local disks, S3, GCS, OSS and HDFS can be listed. Remove orphan files "
+                "with another program, such as Spark's remove_orphan_files.",
             )
         scheme, netloc, self._root = PyArrowFileIO.parse_location(location, io.properties)
         self._io = io
         self._files = io.fs_by_scheme(scheme, netloc)
 
     def files(self) -> Iterator[StoredFile]:
-        """List all files below the location."""
+        """List all files under the location."""
         selector = fs.FileSelector(self._root, allow_not_found=True, recursive=True)
         for info in self._files.get_file_info(selector):
             if info.type is fs.FileType.File:
@@ -64,11 +64,11 @@ class FileLister:
                 )
 
     def path_of(self, location: str) -> str:
-        """Return the path of a file that Iceberg knows by a location."""
+        """Return the path of a file in the file system by its location in Iceberg."""
         return PyArrowFileIO.parse_location(location, self._io.properties)[2]
 
     def remove(self, files: Iterable[StoredFile]) -> int:
-        """Remove files; return how many exist and could not be removed."""
+        """Remove files; return how many could not be removed. Missing files count as removed."""
         left = 0
         for file in files:
             try:

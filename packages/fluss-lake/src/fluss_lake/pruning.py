@@ -1,7 +1,8 @@
-"""Decides by the bounds of a file whether a row of it may fulfil a condition; in doubt, it may.
+"""Decides from the bounds of a file whether any of its rows may match a filter.
 
-Bounds of texts may be cut off: they are bounds all the same. Floating-point numbers are left alone,
-because files do not count a NaN in their bounds as comparisons here do.
+The answer is "no" only if it is certain. Bounds of texts may be truncated; they are valid bounds
+nevertheless. Bounds of floating-point numbers are not used: they leave out NaN, which a filter may
+match.
 """
 
 from __future__ import annotations
@@ -20,12 +21,12 @@ _US_PER_S: Final = 1_000_000
 
 
 def may_match(condition: BoundPredicate, bounds: Mapping[str, Bounds], rows: int) -> bool:
-    """Whether a file with these bounds may have a row that fulfils the condition.
+    """Whether a file with these bounds may have a row that matches the filter.
 
     Args:
-        condition: The condition.
-        bounds: What the file says of its columns.
-        rows: How many rows it has.
+        condition: The filter.
+        bounds: The bounds of the columns by their names.
+        rows: How many rows the file has; -1 if that is unknown.
     """
     match condition:
         case Truth(value=value):
@@ -42,7 +43,7 @@ def _may_pass(test: ColumnTest, known: Bounds, rows: int) -> bool:
     if test.function is LeafFunction.IS_NULL:
         return known.nulls != 0
     if known.nulls == rows:
-        return False  # every other test is false of NULL
+        return False  # all values are NULL, and no other test is true for NULL
     if test.is_negated or known.lowest is None or known.highest is None:
         return True
     physical = _physical(test.data_type, known.lowest, known.highest)
@@ -50,7 +51,7 @@ def _may_pass(test: ColumnTest, known: Bounds, rows: int) -> bool:
 
 
 def _physical(kind: t.DataType, lowest: Any, highest: Any) -> tuple[Any, Any] | None:
-    """Bounds as the values of conditions are written; None where the two are not compared."""
+    """Bounds in the representation of filter values; None if they cannot be compared."""
     match kind:
         case t.IntegerFamily() | t.StringType() | t.DateType():
             return lowest, highest
@@ -59,7 +60,7 @@ def _physical(kind: t.DataType, lowest: Any, highest: Any) -> tuple[Any, Any] | 
                 return None
             return int(lowest.scaleb(scale)), -int((-highest).scaleb(scale))
         case t.TimeFamily():
-            # A lake has microseconds; what is coarser was rounded to neither side.
+            # Lakes store microseconds. Both bounds are widened to the coarser unit of the filter.
             per_s = _UNITS_PER_S[kind.unit]
             return lowest * per_s // _US_PER_S, -(-highest * per_s // _US_PER_S)
         case _:

@@ -15,6 +15,7 @@ from pyiceberg.exceptions import (
     OAuthError,
     UnauthorizedError,
 )
+from pyiceberg.table import Table
 
 from fluss.errors import (
     AuthenticationError,
@@ -113,12 +114,7 @@ def reading_file(path: str) -> Iterator[None]:
     except FlussError:
         raise
     except FileNotFoundError as error:
-        raise SnapshotNotFoundError(
-            f"The file {path} of the lake does not exist, although a snapshot has it.",
-            hint="It was removed with an expired snapshot, or with orphan files. Plan the scan "
-            f"again. {_WITHOUT}",
-            path=path,
-        ) from error
+        raise missing_file(path) from error
     except (pa.ArrowInvalid, pa.ArrowNotImplementedError, pa.ArrowTypeError, OSError) as error:
         if isinstance(error, OSError) and is_of_network(error):
             raise
@@ -130,6 +126,60 @@ def reading_file(path: str) -> Iterator[None]:
             at=0,
             why=why,
         ) from error
+
+
+def missing_file(path: str) -> SnapshotNotFoundError:
+    """The error of a file that does not exist, as long as the reason is unknown."""
+    return SnapshotNotFoundError(
+        f"The file {path} of the lake does not exist, although a snapshot has it.",
+        hint="It was removed with an expired snapshot, or as an orphan file. Plan the scan again. "
+        f"{_WITHOUT}",
+        path=path,
+    )
+
+
+def why_missing(
+    table: TableInfo, opened: Table, snapshot_id: int, error: SnapshotNotFoundError
+) -> FlussError:
+    """Find out why a file of a planned scan is missing; this asks the catalog.
+
+    Args:
+        table: The table.
+        opened: The table in the lake; it is loaded again.
+        snapshot_id: The snapshot that the scan was planned with.
+        error: The error of the file.
+
+    Returns:
+        An error that says whether planning again helps. The same error, if the catalog cannot be
+        reached.
+    """
+    try:
+        opened.refresh()
+    except Exception:  # noqa: BLE001 - each catalog has errors of its own
+        return error
+    path, name = error.facts.get("path"), str(table.table_path)
+    if opened.snapshot_by_id(snapshot_id) is None:
+        return SnapshotNotFoundError(
+            f"The snapshot {snapshot_id} of the lake of {name} was expired after the scan was "
+            f"planned, and its file {path} was removed.",
+            hint="Plan the scan again: it reads the snapshot that the cluster knows now. Expire "
+            "only snapshots that are older than the longest scan (fluss tier expire --older-than).",
+            table=name,
+            snapshot_id=snapshot_id,
+            path=path,
+        )
+    return CorruptDataError(
+        f"The file {path} of the lake of {name} does not exist, although the snapshot "
+        f"{snapshot_id} has it and was not expired.",
+        hint="Another program has removed it, so planning the scan again does not help. Restore "
+        f"the file, or roll the table back to a complete snapshot. {_WITHOUT}",
+        what="snapshot of a lake",
+        at=0,
+        why="a file is missing",
+        table=name,
+        snapshot_id=snapshot_id,
+        path=path,
+    )
 
 
 def is_of_network(error: OSError) -> bool:

@@ -20,6 +20,8 @@ from fluss_lake.tiering.worker import ROUND_S_MAX, RoundReport
 
 if TYPE_CHECKING:
     from fluss.connection.connection import TableHandle
+    from fluss.model.paths import TablePath
+    from fluss.session import Session
     from fluss_lake.tiering.round_driver import RoundOptions
     from fluss_lake.tiering.service import TieringService
 
@@ -119,32 +121,32 @@ def run(
     if once and now:
         raise typer.BadParameter("--once and --now exclude each other")
     from fluss.connection.shared_connections import connection_for
-    from fluss.model.paths import TablePath
     from fluss_lake.tiering.round_driver import RoundOptions
     from fluss_lake.tiering.service import TieringService
     from fluss_lake.tiering.worker import WorkerOptions
 
     options: GlobalOptions = context.obj
-    made = WorkerOptions(
-        rounds=RoundOptions(
-            write_mode=write_mode, rows_max=max_rows, skips_lost=on_lost is OnLost.SKIP
-        ),
-        tables=None if tables is None else frozenset(TablePath.parse(each) for each in tables),
-        tables_max=tables_at_once,
-        threads=threads,
-        round_s_max=max_seconds,
+    rounds = RoundOptions(
+        write_mode=write_mode, rows_max=max_rows, skips_lost=on_lost is OnLost.SKIP
     )
     with options.session() as session:
+        paths = _paths_of(session, tables)
         service = TieringService(
             connection_for(session.config),
-            made,
+            WorkerOptions(
+                rounds=rounds,
+                tables=None if paths is None else frozenset(paths),
+                tables_max=tables_at_once,
+                threads=threads,
+                round_s_max=max_seconds,
+            ),
             notes=_notes_folder(notes),
             on_round=lambda report: _report(options, report),
         )
         with _stopped_by_signals(service):
             tally = service.run(once=once, now=now)
-    rounds = "1 round" if tally.rounds == 1 else f"{tally.rounds:,} rounds"
-    options.report(f"{rounds}, {tally.changes:,} changes copied")
+    count = "1 round" if tally.rounds == 1 else f"{tally.rounds:,} rounds"
+    options.report(f"{count}, {tally.changes:,} changes copied")
     if tally.errors and (once or now):
         raise typer.Exit(1)
 
@@ -165,7 +167,8 @@ def status(
 
     options: GlobalOptions = context.obj
     with options.session() as session:
-        records = status_of(session.config, _notes_folder(notes), tables)
+        paths = _paths_of(session, tables)
+        records = status_of(session.config, _notes_folder(notes), paths)
     write_records(records, _STATUS, options.output)
 
 
@@ -269,21 +272,25 @@ def compact(
 def _each_table(
     options: GlobalOptions, tables: list[str] | None, **rounds: Any
 ) -> Iterator[tuple[TableHandle, RoundOptions]]:
-    """The tables of a command, one after the other."""
+    """Yield the tables of a command, one after the other."""
     from fluss.connection.shared_connections import connection_for
-    from fluss.model.paths import TablePath
     from fluss_lake.tiering.lake_tables import lake_tables
     from fluss_lake.tiering.round_driver import RoundOptions
 
     with options.session() as session:
         connection = connection_for(session.config)
-        if tables is None:
+        paths = _paths_of(session, tables)
+        if paths is None:
             found = connection.engine.run(lake_tables(connection))
         else:
-            paths = [TablePath.parse(each) for each in tables]
             found = [connection.engine.run(connection.table(each)) for each in paths]
         for each in found:
             yield each, RoundOptions(**rounds)
+
+
+def _paths_of(session: Session, tables: list[str] | None) -> list[TablePath] | None:
+    """The paths of the named tables; a name without a database is in that of the URL."""
+    return None if tables is None else [session.path_of(each) for each in tables]
 
 
 def _milliseconds(text: str) -> int:

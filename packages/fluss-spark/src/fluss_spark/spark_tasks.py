@@ -1,9 +1,9 @@
 """Runs a function over a list of inputs in Spark's executors, one task for each input.
 
-Inputs and results are bytes. A function that fails has its exception pickled and returned, so that
-the driver gets the error with its type, and the results of the other tasks as well: Spark would
-run the task again, keep only the error's text, and drop the results of all others. Spark repeats a
-task only where its executor was lost. Works with Spark Connect, too.
+Inputs and results are bytes. If the function raises an exception, the task returns it pickled, so
+the driver gets the error with its type, and the results of all other tasks. If the task itself
+failed, Spark would run it again, keep only the text of the error, and drop the other results. So
+Spark repeats a task only if its executor was lost. Spark Connect is supported.
 """
 
 from __future__ import annotations
@@ -33,11 +33,11 @@ _RESULT_DDL: Final = "input bigint, result binary, error binary"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Outcome:
-    """What became of one input: a result, or an error.
+    """The result of one input, or its error.
 
     Attributes:
-        result: What the function returned; None where it failed.
-        error: The exception; None where it succeeded.
+        result: What the function returned; None if it failed.
+        error: The exception; None if the function succeeded.
     """
 
     result: bytes | None = None
@@ -48,7 +48,7 @@ class SparkTasks:
     """Runs functions in the executors of a session.
 
     Args:
-        spark: The session.
+        spark: The Spark session.
     """
 
     def __init__(self, spark: SparkSession) -> None:
@@ -56,15 +56,15 @@ class SparkTasks:
         self._tag = f"fluss-{uuid.uuid4().hex}"
 
     def run(self, work: Work, inputs: Sequence[bytes], *, description: str) -> list[Outcome]:
-        """Run a function for each input; return the outcomes in the order of the inputs.
+        """Call a function with each input; return the outcomes in the order of the inputs.
 
         Args:
             work: The function; executors must be able to import its module.
-            inputs: What it is called with.
-            description: What Spark's UI shows for the job.
+            inputs: The inputs.
+            description: The description of the job in Spark's UI.
 
         Raises:
-            Exception: Spark's own, where the job could not be run or was cancelled.
+            Exception: An error of Spark, if the job could not be run or was cancelled.
         """
         outcomes: list[Outcome] = []
         for first in range(0, len(inputs), TASKS_MAX):
@@ -85,7 +85,7 @@ class SparkTasks:
     def _run_job(self, work: Work, inputs: Sequence[bytes]) -> list[Outcome]:
         places = self._spark.range(0, len(inputs), 1, len(inputs))
         with warnings.catch_warnings():
-            # Spark warns of new versions of pandas, which no task of this kind uses.
+            # Spark warns about new versions of pandas, but these tasks do not use pandas.
             warnings.filterwarnings("ignore", "PySpark does not yet fully support pandas")
             frame = places.mapInArrow(_task(work, inputs), _RESULT_DDL)
         done = frame.collect()
@@ -103,7 +103,7 @@ class SparkTasks:
             finally:
                 self._spark.removeTag(self._tag)
             return
-        # The tags of sessions do not reach jobs of Python in Spark 4.3; those of contexts do.
+        # In Spark 4.3, tags of the context reach Python's jobs, and tags of the session do not.
         before = context.getLocalProperty(_DESCRIPTION)
         context.addJobTag(self._tag)
         context.setJobDescription(description)
@@ -125,7 +125,7 @@ def _context_of(spark: SparkSession) -> Any:
 def _task(
     work: Work, inputs: Sequence[bytes]
 ) -> Callable[[Iterator[pa.RecordBatch]], Iterator[pa.RecordBatch]]:
-    """Return the function that Spark calls with the numbers of inputs."""
+    """Return the function that a task of Spark calls with the positions of its inputs."""
     given = list(inputs)
 
     def run(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:

@@ -1,12 +1,12 @@
 """Copies tables into their lakes with the executors of Spark: `fluss_spark.tier(spark)`.
 
 The driver runs the worker of fluss-lake: it asks the coordinator for tables, plans rounds, sends
-heartbeats, and commits. The executors carry out the tasks of a round, one Spark task for each
-bucket: they fetch, fold and write files. The code that writes a file is that of fluss-lake, so a
-round in Spark commits what a round in one process would.
+heartbeats, and commits. The executors run the tasks of a round, one Spark task for each bucket: a
+task fetches changes, folds them and writes files. The files are written by the same code of
+fluss-lake as in a single process, so both commit the same rows.
 
-Executors need fluss-core and fluss-lake, and reach the servers and the files of the lake. A task
-carries no secret: settings travel as markers, and logins of the lake are found by each executor.
+Executors need fluss-core and fluss-lake, and access to the servers and to the files of the lake. A
+task holds no secret: settings are sent as markers, and each executor looks up the lake's logins.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from fluss.connection.config_sources import resolve
 from fluss.doors import at_door
-from fluss.errors import MissingExtraError
+from fluss.errors import ConfigError, MissingExtraError
 from fluss.hints import Door
 from fluss.install_hints import how_to_install
 
@@ -48,25 +48,33 @@ def tier(
 ) -> Tally:
     """Copy the rows of tables into their lakes, with the executors of a Spark session.
 
-    The same as `fluss_lake.tier`, which copies with the threads of one process; both may run beside
-    each other. Each round is one job, which Spark's UI shows with the table's name.
+    It does the same as `fluss_lake.tier`, which uses the threads of one process; both may run at
+    the same time. Each round is one job, which Spark's UI shows with the table's name.
 
     Args:
-        spark: The session.
-        tables: The names of the tables; all that have a lake otherwise.
-        cluster: A session of Fluss, or settings to connect with; as of `fluss.connect` otherwise.
-        once: Whether it ends when the coordinator has no more tables to give.
-        now: Whether it copies all rows of the tables now, without asking the coordinator.
+        spark: The Spark session.
+        tables: The names of the tables; None for all that have a lake. A name without a database
+            is in the database of the session, or of the URL that `cluster` is.
+        cluster: A session of Fluss, or settings to connect with; None for those of `fluss.connect`.
+        once: Whether to return when the coordinator has no more tables to assign.
+        now: Whether to copy all rows of the tables now, without asking the coordinator.
         on_round: Called after each round.
-        **options: As of `fluss_lake.tier`.
+        **options: The options of `fluss_lake.tier` except `carry`.
 
     Returns:
-        What was copied.
+        The totals, with the last error of each table that could not be copied.
 
     Raises:
         MissingExtraError: fluss-lake is not installed.
-        FlussError: The coordinator cannot be reached.
+        ConfigError: There is no option of a name; the hint has the nearest one.
+        FlussError: The cluster cannot be reached. Errors of single tables are in the result.
     """
+    if "carry" in options:
+        raise ConfigError(
+            "fluss_spark.tier() has no option 'carry': Spark's executors run the tasks.",
+            hint="fluss_lake.tier(carry=...) runs them elsewhere.",
+            key="carry",
+        )
     lake = _lake()
     settings = resolve(cluster.config if hasattr(cluster, "config") else cluster).config.written()
     options.setdefault("tables_max", TABLES_MAX)
@@ -82,11 +90,11 @@ def tier(
 
 
 class SparkCarrier:
-    """Carries out the tasks of rounds in executors.
+    """Runs the tasks of rounds in executors; see `fluss_lake.tiering.carrying.Carrier`.
 
     Args:
-        spark: The session.
-        settings: How executors connect to Fluss; secrets as markers.
+        spark: The Spark session.
+        settings: How executors connect to Fluss; secrets are markers.
     """
 
     def __init__(self, spark: SparkSession, settings: dict[str, Any]) -> None:
@@ -95,20 +103,20 @@ class SparkCarrier:
     def __call__(
         self, round_: Round, *, cancellation: Cancellation, read_s_max: float
     ) -> list[WrittenRange]:
-        """Carry out the tasks of a round; if one fails, no file is left.
+        """Run the tasks of a round. If one fails, remove the files of all finished tasks.
 
         Args:
             round_: The round.
             cancellation: Cancels Spark's job from another thread.
-            read_s_max: How long a task reads; what is left belongs to the next round.
+            read_s_max: How long a task reads; the next round reads the rest.
 
         Raises:
             FlussError: The first error of a task.
-            Exception: Spark's own, where it could not run the job.
+            Exception: An error of Spark, if the job could not be run.
         """
         if not round_.tasks:
             return []
-        from fluss_spark.spark_tasks import SparkTasks  # heavy; planners import this file, too
+        from fluss_spark.spark_tasks import SparkTasks  # heavy, and planners import this file
 
         tasks = SparkTasks(self._spark)
         inputs = [pickle.dumps((each, self._settings, read_s_max)) for each in round_.tasks]
@@ -135,7 +143,7 @@ def _written(round_: Round, outcomes: Sequence[Outcome]) -> list[WrittenRange]:
 
 
 def _carry_out(data: bytes) -> bytes:
-    """Carry out one task, in an executor."""
+    """Run one task in an executor."""
     from fluss_lake.tiering.write_range import carry_out
 
     task, settings, read_s_max = pickle.loads(data)  # noqa: S301 - from our own driver
@@ -151,7 +159,7 @@ def _lake() -> Callable[..., Tally]:
         import fluss_lake
     except ImportError as error:
         raise MissingExtraError(
-            "Tables are copied into lakes by the package fluss-lake, which is not installed.",
+            "Copying tables into lakes needs the package fluss-lake, which is not installed.",
             hint=f"{how_to_install('fluss-lake')}, on the driver and on the executors",
         ) from error
     return fluss_lake.tier

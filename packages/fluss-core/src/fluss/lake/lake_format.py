@@ -209,21 +209,27 @@ def find_format(name: str) -> LakeFormat | None:
     return None
 
 
-def the_format(name: str) -> LakeFormat:
+def the_format(name: str, table: TableInfo) -> LakeFormat:
     """Return the format of a name.
 
+    Args:
+        name: The format, as `table.datalake.format` has it.
+        table: The table whose lake is to be read.
+
     Raises:
-        MissingExtraError: No installed package offers it.
+        MissingExtraError: No installed package reads the format.
     """
     found = find_format(name)
     if found is None:
         raise MissingExtraError(
-            f"Tables of the lake format {name!r} cannot be read: no installed package offers it.",
-            hint=how_to_install(EXTRA) if name == "iceberg" else _without_package(name),
+            f"The lake of {table.table_path} has the format {name!r}, which no installed package "
+            "reads.",
+            hint=how_to_install(EXTRA) if name == "iceberg" else _without_package(name, table),
+            table=str(table.table_path),
         )
     return found
 
 
-def _without_package(name: str) -> str:
-    needs = what_it_needs(name)
-    return f"{needs} With off for lake, a scan reads what Fluss itself holds.".lstrip()
+def _without_package(name: str, table: TableInfo) -> str:
+    needs = what_it_needs(name, table.properties)
+    return f"{needs} lake='off' reads what Fluss itself holds.".lstrip()

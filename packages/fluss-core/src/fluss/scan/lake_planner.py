@@ -95,8 +95,8 @@ async def pin_lake(
         return PinnedLake(reason=reason)
     name = str(info.options.datalake_format)
     if use is None and find_format(name) is None:
-        return PinnedLake(reason=_not_offered(name))
-    offered = the_format(name)
+        return PinnedLake(reason=_not_offered(name, info))
+    offered = the_format(name, info)
     try:
         snapshot = await admin_of(table.connection).get_latest_lake_snapshot(info.table_path)
     except SnapshotNotFoundError:
@@ -160,8 +160,8 @@ def _dropped_partitions(
     return tuple(found)
 
 
-def _not_offered(name: str) -> str:
-    what = what_it_needs(name) or f"install fluss-lake ({how_to_install(EXTRA)})"
+def _not_offered(name: str, table: TableInfo) -> str:
+    what = what_it_needs(name, table.properties) or f"install fluss-lake ({how_to_install(EXTRA)})"
     return (
         f"lake: not read, because no installed package reads {name}; rows that the log no longer "
         f"has are missing. {what}"

@@ -106,7 +106,7 @@ class LakeReader(SplitPieces):
         with_places: bool = True,
     ) -> Iterator[LakeRows]:
         split, part = self._split, part_of(self._split)
-        reading = the_format(part.format).read(
+        reading = the_format(part.format, self._table.info).read(
             self._table.info,
             part,
             columns=columns,

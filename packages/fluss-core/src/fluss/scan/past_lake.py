@@ -73,7 +73,7 @@ async def find_past_states(
         before: The snapshot that was searched already.
         predicate: The condition by which files are pruned.
     """
-    offered = the_format(str(table.info.options.datalake_format))
+    offered = the_format(str(table.info.options.datalake_format), table.info)
     settings = table.connection.lake_settings()
     listing = partial(offered.snapshots, table.info, settings)
     listed = await anyio.to_thread.run_sync(listing)

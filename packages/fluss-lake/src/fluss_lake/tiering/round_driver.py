@@ -173,15 +173,16 @@ def check_has_lake(table: TableHandle) -> None:
     options, path = table.info.options, table.info.table_path
     if not options.datalake_enabled:
         raise UnsupportedOperationError(
-            f"{path} is not copied into a lake.",
-            hint="set table.datalake.enabled = true",
+            f"The table {path} is not copied into a lake.",
+            hint="Set its property table.datalake.enabled to true (session.alter_table), on a cluster "
+            "that has a lake.",
             table=str(path),
         )
     if options.datalake_format is not DataLakeFormat.ICEBERG:
         raise UnsupportedOperationError(
             f"The lake of {path} has the format {options.datalake_format}, and only Iceberg is "
             "written.",
-            hint="Fluss's own job in Flink writes the others.",
+            hint="Fluss's own job in Flink writes the other formats.",
             table=str(path),
         )
 
@@ -306,7 +307,7 @@ def write_mode_of(table: TableHandle, options: RoundOptions) -> WriteMode:
     if not table.info.has_primary_key():
         return WriteMode.EQUALITY_DELETES
     if options.write_mode is not None:
-        return options.write_mode
+        return WriteMode(options.write_mode)  # a program may have given its text
     text = table.info.custom_properties.get(WRITE_MODE_PROPERTY, WriteMode.EQUALITY_DELETES)
     try:
         return WriteMode(text)

@@ -15,6 +15,8 @@ from fluss.errors import FlussError
 from fluss.model.paths import TablePath
 from fluss.net.cancellation import Cancellation
 from fluss_lake.tiering.lake_tables import lake_tables
+from fluss_lake.tiering.round_driver import check_has_lake
+from fluss_lake.tiering.tier_options import table_paths, worker_options
 from fluss_lake.tiering.worker import (
     RoundReport,
     Worker,
@@ -89,6 +91,11 @@ class TieringService:
         Args:
             once: Whether to return when the coordinator has no table to assign.
             now: Whether to copy all tables without asking the coordinator, and return.
+
+        Raises:
+            TableNotFoundError: A named table does not exist; the coordinator would never assign it.
+                With `now`, the error is in the totals.
+            UnsupportedOperationError: A named table has no lake that is written.
         """
         if now:
             tables = self._tables()
@@ -100,6 +107,7 @@ class TieringService:
                 cancellation=self._stopping,
             )
             return self.tally
+        self._check_named_tables()
         worker = Worker(self._connection, self._options, self._reported)
         forget = self._stopping.listen(worker.stop)
         try:
@@ -107,6 +115,10 @@ class TieringService:
         finally:
             forget()
         return self.tally
+
+    def _check_named_tables(self) -> None:
+        for path in sorted(self._options.tables or (), key=str):
+            check_has_lake(self._connection.engine.run(self._connection.table(path)))
 
     def _tables(self) -> list[TablePath]:
         if self._options.tables is not None:
@@ -132,11 +144,9 @@ def tier(
     **options: Any,
 ) -> Tally:
     """Copy tables into their lakes; see `fluss_lake.tier`."""
+    made = worker_options(options)
+    if tables is not None:
+        made = replace(made, tables=table_paths(tables, cluster))
     config = cluster.config if hasattr(cluster, "config") else config_of(cluster)
-    named = [tables] if isinstance(tables, str) else tables
-    paths = None if named is None else frozenset(TablePath.parse(each) for each in named)
-    of_rounds = WorkerOptions().rounds
-    rounds = {each: options.pop(each) for each in list(options) if hasattr(of_rounds, each)}
-    made = WorkerOptions(tables=paths, rounds=replace(of_rounds, **rounds), **options)
     service = TieringService(connection_for(config), made, on_round=on_round)
     return service.run(once=once, now=now)

@@ -17,18 +17,19 @@ from fluss.model.paths import TablePath
 from fluss_lake.catalogs import open_table
 from fluss_lake.tiering.lake_tables import CopiedTable, how_far, lake_tables
 from fluss_lake.tiering.plan_round import COMMIT_USER, COMMIT_USER_KEY, WORKER_KEY
+from fluss_lake.tiering.round_driver import check_has_lake
 from fluss_lake.tiering.worker_notes import TableNote, read_notes
 
 
 def status_of(
-    config: Config, notes_folder: Path, tables: Iterable[str] | None
+    config: Config, notes_folder: Path, tables: Iterable[TablePath] | None
 ) -> list[dict[str, Any]]:
     """One record for each table.
 
     Args:
         config: How to reach the cluster.
         notes_folder: The folder of the workers' notes.
-        tables: The names of the tables; None for all that have a lake.
+        tables: The tables; None for all that have a lake.
     """
     connection = connection_for(config)
     notes = read_notes(notes_folder, str(config.bootstrap_servers), time.time_ns() / 1e9)
@@ -37,7 +38,7 @@ def status_of(
         if tables is None:
             found = await lake_tables(connection)
         else:
-            found = [await connection.table(TablePath.parse(each)) for each in tables]
+            found = [await connection.table(each) for each in tables]
         return list(zip(found, await asyncio.gather(*map(how_far, found)), strict=True))
 
     looked_at = connection.engine.run(look())
@@ -54,7 +55,7 @@ def _record(table: TableHandle, how: CopiedTable, note: TableNote | None) -> dic
         "error": None,
         "hint": None,
     }
-    error = how.error
+    error = how.error or _why_not_copied(table)
     if how.known is not None:
         try:
             record |= _commit(table, how.known.snapshot_id)
@@ -66,6 +67,14 @@ def _record(table: TableHandle, how: CopiedTable, note: TableNote | None) -> dic
     elif error is not None:
         record |= {"error": error.sentence, "hint": error.hint}
     return record
+
+
+def _why_not_copied(table: TableHandle) -> FlussError | None:
+    try:
+        check_has_lake(table)
+    except FlussError as error:
+        return error
+    return None
 
 
 def _commit(table: TableHandle, snapshot_id: int) -> dict[str, Any]:
