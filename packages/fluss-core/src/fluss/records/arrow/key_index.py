@@ -8,6 +8,7 @@ ruled out most rows.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any, Final
 
 import numpy as np
@@ -105,6 +106,7 @@ class _Slots:
 
     def __init__(self, keys: pa.Array) -> None:
         self._bits = max(1, int(2 * len(keys) - 1).bit_length())
+        self._hashes_of: Callable[[pa.Array], UInt64Array]
         self._hashes_of = number_hashes if _is_number(keys) else text_hashes
         self._fill(keys)
         if self._most > SLOT_KEYS_MAX and not _is_number(keys):
