@@ -1,9 +1,9 @@
 """Many tables in the awaited dialect, by the names of Java's `MultiTable`.
 
-`connection.get_multi_table()` gives a writer that takes records of many tables, and a scanner of
-the logs of many tables. What is written and read is decided where it is for sessions
-(`write.many_writer`, `log.many_log_scan`). Java's are not thread-safe and keep the schema of each
-row; these are, and lay rows out in the schema of the table when it was subscribed.
+`connection.get_multi_table()` has a writer that accepts records of many tables, and a scanner of
+the logs of many tables. They share their implementation with sessions (`write.many_writer`,
+`log.many_log_scan`). Two differences from Java: the writer is thread-safe, and the scanner returns
+rows in the schema that the table had when it was subscribed, not each row in its own.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ Operation: TypeAlias = Literal["append", "upsert", "delete"]
 
 @dataclass(frozen=True, slots=True)
 class MultiTableWriteRecord:
-    """One row and the table that it is for; `for_append` and its siblings make it.
+    """One row and its table; `for_append`, `for_upsert` and `for_delete` create it.
 
     Attributes:
         table_path: The table.
@@ -68,19 +68,19 @@ class MultiTableWriteRecord:
 
 
 class MultiTableWriter:
-    """Writes records to many tables; `async with` flushes it at the end. Any thread may use it."""
+    """Writes records to many tables; `async with` flushes at its end. Any thread may use it."""
 
     def __init__(self, connection: ClientConnection) -> None:
         self._engine = connection.engine
         self._core = ManyWriter(connection, None, clock=time.monotonic)
 
     def write(self, record: MultiTableWriteRecord) -> WriteResultHandle:
-        """Take one record. The first record of a table waits until the cluster has described it.
+        """Accept one record. The first record of a table waits for the metadata of the table.
 
         Raises:
             TableNotFoundError: There is no such table.
-            InvalidValueError: A value does not fit its column; nothing was taken.
-            UnsupportedOperationError: The table is not written so.
+            InvalidValueError: A value does not fit its column; the record was not accepted.
+            UnsupportedOperationError: The table does not support the operation.
         """
         row = tuple(record.row) if isinstance(record.row, list) else record.row
         handle: WriteResultHandle
@@ -88,10 +88,10 @@ class MultiTableWriter:
         return handle
 
     def flush(self) -> Awaitable[FlushReport]:
-        """Wait until everything taken so far is written; the result is what was, by table.
+        """Wait until all accepted records are written; the result is the report by table.
 
         Raises:
-            FlussError: Rows of a table could not be written; those of the others are.
+            FlussError: Rows of a table could not be written; those of the other tables were.
         """
         return self._engine.submit_and_convert(self._flushed(), lambda _: self._core.outcome())
 
@@ -99,7 +99,7 @@ class MultiTableWriter:
         await self._core.flush()
 
     def close(self) -> Awaitable[FlushReport]:
-        """Flush, and take no more records."""
+        """Flush, and accept no more records."""
         self._core.close()
         return self.flush()
 
@@ -155,7 +155,7 @@ class MultiTableRecords:
             return []
         info, records = self._found[path]
         given = list(records) if bucket is None else records.records(bucket)
-        return [MultiTableRecord(path, info.table_id, each) for each in given]
+        return [MultiTableRecord(path, info.table_id, record) for record in given]
 
     def count(self) -> int:
         """How many records there are."""
@@ -166,11 +166,11 @@ class MultiTableRecords:
         return not self.count()
 
     def has_progress(self) -> bool:
-        """Whether any bucket was read further, also where no record came of it."""
+        """Whether the position in any bucket has advanced, even without a record."""
         return bool(self._consumed)
 
     def consumed_up_to_offset(self, bucket: TableBucket) -> int | None:
-        """The offset up to which a bucket was read by this poll, exclusive; None if it was not."""
+        """The offset after the last one that this poll read in a bucket; None if it read none."""
         return self._consumed.get(bucket)
 
     def __len__(self) -> int:
@@ -195,7 +195,7 @@ _NO_BUCKET_OFFSET: Final = "EARLIEST_OFFSET is -2, LATEST_OFFSET is -1."
 
 
 class MultiTableLogScanner:
-    """Reads the logs of many tables; calls are awaited. For one task at a time."""
+    """Reads the logs of many tables; calls are awaited. One task at a time may use it."""
 
     def __init__(self, connection: ClientConnection) -> None:
         self._connection = connection
@@ -208,19 +208,19 @@ class MultiTableLogScanner:
     def subscribe(
         self, table_path: TablePath | str, bucket_id: int, start_offset: int
     ) -> Awaitable[None]:
-        """Read a bucket of a table without partitions from an offset on."""
+        """Subscribe to a bucket of a table without partitions, from an offset on."""
         return self._engine.submit(self._subscribe(table_path, None, bucket_id, start_offset))
 
     def subscribe_from_beginning(
         self, table_path: TablePath | str, bucket_id: int
     ) -> Awaitable[None]:
-        """Read a bucket from where its log begins."""
+        """Subscribe to a bucket, from the beginning of its log."""
         return self.subscribe(table_path, bucket_id, EARLIEST_OFFSET)
 
     def subscribe_partition(
         self, table_path: TablePath | str, partition_id: int, bucket_id: int, start_offset: int
     ) -> Awaitable[None]:
-        """Read a bucket of a partition from an offset on."""
+        """Subscribe to a bucket of a partition, from an offset on."""
         work = self._subscribe(table_path, partition_id, bucket_id, start_offset)
         return self._engine.submit(work)
 
@@ -245,7 +245,7 @@ class MultiTableLogScanner:
             check_bucket_id(table.info, bucket_id)
         bucket = TableBucket.with_partition(table.info.table_id, partition_id, bucket_id)
         if offset == LATEST_OFFSET:
-            # Found now: all rows that are written after the subscription are read.
+            # Resolved now, so that no row that is written after the subscription is missed.
             cluster = self._connection.cluster
             place = await find_partition_path(cluster, path, partition_id)
             offset = (await list_offsets(cluster, {bucket: place}, OffsetSpec.latest()))[bucket]
@@ -257,7 +257,7 @@ class MultiTableLogScanner:
     def unsubscribe(
         self, table_path: TablePath | str, bucket_id: int, *, partition_id: int | None = None
     ) -> None:
-        """Stop reading a bucket. A table without any is forgotten, and may be created again."""
+        """Stop reading a bucket. After its last one, a table may be dropped and created again."""
         path = table_path_of(table_path)
         table = self._tables.get(path)
         if table is None:
@@ -267,17 +267,21 @@ class MultiTableLogScanner:
         self._buckets.discard(bucket)
         self._forget(bucket)
         self._scan.unsubscribe(bucket)
-        if not any(each.table_id == table_id for each in self._buckets):
+        if not any(left.table_id == table_id for left in self._buckets):
             del self._tables[path]
 
     def _forget(self, bucket: TableBucket) -> None:
-        self._waiting = [each for each in self._waiting if each.bucket != bucket]
+        self._waiting = [fetch for fetch in self._waiting if fetch.bucket != bucket]
 
     def poll(self, timeout_ms: int) -> Awaitable[MultiTableRecords]:
-        """The records that came in since the last poll; waits for some, at most `timeout_ms`.
+        """Return the records that have arrived since the last poll, or wait for some.
+
+        Args:
+            timeout_ms: The longest wait.
 
         Raises:
-            FlussError: A bucket cannot be read; `table` is the name of its table. The others can.
+            FlussError: A bucket cannot be read; the attribute `table` names its table. The other
+                buckets can be read.
         """
         return self._engine.submit(self._polled(checked_timeout(timeout_ms)))
 
@@ -285,25 +289,25 @@ class MultiTableLogScanner:
         if not self._waiting:
             self._waiting += await self._scan.take(timeout_ms / 1_000)
         found = await anyio.to_thread.run_sync(self._decoded, list(self._waiting))
-        self._waiting.clear()  # last: a poll that is cancelled leaves the rows to the next
+        self._waiting.clear()  # last, so that the next poll returns the rows of a cancelled one
         return found
 
     def _decoded(self, fetched: Sequence[Fetched]) -> MultiTableRecords:
-        by_id = {each.info.table_id: each for each in self._tables.values()}
+        by_id = {table.info.table_id: table for table in self._tables.values()}
         batches: dict[TablePath, list[DecodedBatch]] = {}
         consumed: dict[TableBucket, int] = {}
-        for each in fetched:
-            table = by_id.get(each.bucket.table_id)
-            if table is None or each.bucket not in self._buckets:
+        for fetch in fetched:
+            table = by_id.get(fetch.bucket.table_id)
+            if table is None or fetch.bucket not in self._buckets:
                 continue
             path = table.info.table_path
             try:
-                batches.setdefault(path, []).extend(table.decoder.decode(each))
+                batches.setdefault(path, []).extend(table.decoder.decode(fetch))
             except FlussError as error:
                 raise error.add_context(table=str(path)) from None
-            end = read_headers(each.data, magic_1=self._connection.magic_1).next_offset
+            end = read_headers(fetch.data, magic_1=self._connection.magic_1).next_offset
             if end is not None:
-                consumed[each.bucket] = end
+                consumed[fetch.bucket] = end
         records = {
             path: (self._tables[path].info, ScanRecords(found, self._tables[path].decoder.types))
             for path, found in batches.items()
@@ -312,7 +316,7 @@ class MultiTableLogScanner:
         return MultiTableRecords(records, consumed)
 
     def close(self) -> Awaitable[None]:
-        """Read no more."""
+        """Stop reading."""
         return self._engine.submit(self._scan.close())
 
     async def __aenter__(self) -> Self:
@@ -329,37 +333,37 @@ class MultiTableLogScanner:
 
 
 class MultiTableWrite:
-    """Begins to write to many tables."""
+    """Creates writers of many tables."""
 
     def __init__(self, connection: ClientConnection) -> None:
         self._connection = connection
 
     def create_writer(self) -> MultiTableWriter:
-        """Make a writer."""
+        """Create a writer."""
         return MultiTableWriter(self._connection)
 
 
 class MultiTableScan:
-    """Begins to read many tables."""
+    """Creates scanners of many tables."""
 
     def __init__(self, connection: ClientConnection) -> None:
         self._connection = connection
 
     def create_log_scanner(self) -> MultiTableLogScanner:
-        """Make a scanner of logs."""
+        """Create a scanner of logs."""
         return MultiTableLogScanner(self._connection)
 
 
 class MultiTable:
-    """Many tables of a connection, to write and to read."""
+    """Writes and reads many tables of a connection."""
 
     def __init__(self, connection: ClientConnection) -> None:
         self._connection = connection
 
     def new_multi_table_write(self) -> MultiTableWrite:
-        """Begin to write."""
+        """Return what creates writers."""
         return MultiTableWrite(self._connection)
 
     def new_multi_table_scan(self) -> MultiTableScan:
-        """Begin to read."""
+        """Return what creates scanners."""
         return MultiTableScan(self._connection)

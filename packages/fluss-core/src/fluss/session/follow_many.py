@@ -1,6 +1,6 @@
 """A reader of many tables: `session.follow_many([...])`, with one poll and one cursor.
 
-How the tables are read is decided in `scan.follow_many`; here their options are found.
+`scan.follow_many` reads the tables. This file finds the options and the start of each table.
 """
 
 from __future__ import annotations
@@ -30,16 +30,16 @@ from fluss.session.typed_table import TypedTable
 from fluss.session.write_many import TableLike, path_of_table
 from fluss.write.many_writer import opened_tables
 
-# Where a reader of many tables begins: everywhere alike, by table, or where another one stood.
+# Where a reader begins: one place for all tables, one for each, or the cursor of another reader.
 Places: TypeAlias = Place | ManyCursor | Mapping[Any, Place]
 _NAMES: Final = (str, TablePath, Table, TypedTable, type)
 
 
 @at_door(Door.SESSION)
 class FollowMany:
-    """The logs of many tables, read as they grow; for one thread at a time.
+    """Reads the logs of many tables as they grow. One thread at a time may use it.
 
-    `session.follow_many(...)` makes it. Iterate it for batches with the names of their tables.
+    `session.follow_many(...)` opens it. Iterating gives batches with the names of their tables.
     """
 
     def __init__(
@@ -56,7 +56,7 @@ class FollowMany:
         self._core = FollowManyCore(connection)
         if isinstance(tables, _NAMES):
             tables = [tables]
-        self._add({each: dict(_given(tables, each)) for each in tables}, start)
+        self._add({table: dict(_given(tables, table)) for table in tables}, start)
 
     # --- tables -------------------------------------------------------------------------------
 
@@ -71,7 +71,7 @@ class FollowMany:
 
     @property
     def stats(self) -> dict[str, ScanStats]:
-        """What was read of each table."""
+        """How much was read of each table."""
         return self._core.stats()
 
     @shows_options(FOLLOW_OPTIONS)
@@ -81,32 +81,32 @@ class FollowMany:
         """Follow one more table.
 
         Args:
-            table: The table: its name, itself, or a class of its rows.
+            table: The table: its name, a table object, or a class of its rows.
             start: Where to begin; by default at the end of its log.
-            **options: The options of the scan; those of the reader by default.
+            **options: The options of the scan; by default those of the reader.
 
         Raises:
             TableNotFoundError: There is no such table; the hint names the nearest.
-            InvalidValueError: It is followed already.
+            InvalidValueError: The table is followed already.
         """
         given: dict[str, Any] = dict(options)
         self._add({table: given}, start)
 
     def remove(self, *tables: TableLike) -> None:
-        """Follow some tables no more; their rows that were not given out are left.
+        """Stop following some tables. Their fetched rows that were not returned are dropped.
 
         Raises:
-            InvalidValueError: One is not followed.
+            InvalidValueError: A table is not followed.
         """
-        for each in tables:
-            self._core.remove(self._name(each))
+        for table in tables:
+            self._core.remove(self._name(table))
 
     def _add(self, tables: Mapping[TableLike, dict[str, Any]], start: Places) -> None:
         self._core.check_open()
         names = {table: self._name(table) for table in tables}
         starts = _starts(start, set(names.values()), self._name)
         handles = self._connection.engine.run(
-            opened_tables(self._connection, [self._path(each) for each in tables])
+            opened_tables(self._connection, [self._path(table) for table in tables])
         )
         members = []
         for (table, own), core in zip(tables.items(), handles, strict=True):
@@ -130,20 +130,20 @@ class FollowMany:
     # --- rows ---------------------------------------------------------------------------------
 
     def poll(self, timeout_s: float = WAIT_S) -> list[TableBatch]:
-        """Take the batches that have arrived since the last call, or wait for some.
+        """Return the batches that have arrived since the last call, or wait for some.
 
         Args:
-            timeout_s: How long to wait at most.
+            timeout_s: The longest wait.
 
         Raises:
             ClosedError: The reader has been closed.
-            FlussError: A table cannot be read; `table` is its name. The others can: poll again, or
-                `remove` it.
+            FlussError: A table cannot be read; the attribute `table` is its name. The other tables
+                can be read: poll again, or `remove` the table.
         """
         return self._core.poll(timeout_s)
 
     def poll_tables(self, timeout_s: float = WAIT_S) -> dict[str, pa.Table]:
-        """Take the rows that have arrived since the last call, joined for each table.
+        """Return the rows that have arrived since the last call, as one Arrow table for each table.
 
         Args:
             timeout_s: See `poll`.
@@ -151,39 +151,39 @@ class FollowMany:
         batches: dict[str, list[pa.RecordBatch]] = {}
         for name, batch in self._core.poll(timeout_s):
             batches.setdefault(name, []).append(batch)
-        return {name: pa.Table.from_batches(each) for name, each in batches.items()}
+        return {name: pa.Table.from_batches(found) for name, found in batches.items()}
 
     def __iter__(self) -> Iterator[TableBatch]:
         while not self._core.is_closed:
             try:
                 batch = self._core.next_batch(WAIT_S)
             except ClosedError:
-                if self.is_closed:  # from another thread, while this one waited
+                if self.is_closed:  # another thread closed it while this one waited
                     return
                 raise
             if batch is not None:
                 yield batch
 
     def cursor(self) -> ManyCursor:
-        """Where the rows given out so far end: `follow_many(start=cursor)` goes on from there."""
+        """The position after the returned rows; `follow_many(start=cursor)` continues from it."""
         return self._core.cursor()
 
     def to_arrow(self) -> NoReturn:
-        """Refuse: a read without an end cannot be collected."""
+        """Refuse: a reader without an end cannot be collected."""
         raise UnsupportedOperationError(
             "follow_many() never ends, so its rows cannot be collected.",
-            hint="poll_tables() gives what has arrived, as a table for each; or iterate it.",
+            hint="poll_tables() returns the rows that have arrived; iterating gives each batch.",
         )
 
     # --- life ---------------------------------------------------------------------------------
 
     @property
     def is_closed(self) -> bool:
-        """Whether it has been closed."""
+        """Whether the reader has been closed."""
         return self._core.is_closed
 
     def close(self) -> None:
-        """Read no more; a thread that iterates comes to the end. Idempotent."""
+        """Stop reading. A thread that iterates over the reader leaves its loop. Idempotent."""
         self._core.close()
 
     def __enter__(self) -> Self:
@@ -227,9 +227,9 @@ def _class_of(table: TableLike) -> type | None:
 def _starts(
     start: Places, names: set[str], name_of: Callable[[TableLike], str]
 ) -> dict[str, Place | Bound]:
-    """Where each table begins.
+    """Return where each table is read from.
 
-    Tables that a cursor does not name were added after it, and are read from their beginning.
+    A table that the cursor does not name was added later, and is read from its beginning.
 
     Raises:
         InvalidValueError: A place is given for a table that is not followed.
@@ -238,9 +238,9 @@ def _starts(
         start = ManyCursor.from_json(start)
     if isinstance(start, ManyCursor):
         return {name: start.tables.get(name, EARLIEST) for name in names}
-    if isinstance(start, Mapping) and start and all(isinstance(each, _NAMES) for each in start):
+    if isinstance(start, Mapping) and start and all(isinstance(key, _NAMES) for key in start):
         by_name = {name_of(table): place for table, place in start.items()}
-        unknown = [each for each in by_name if each not in names]
+        unknown = [name for name in by_name if name not in names]
         if unknown:
             raise InvalidValueError(
                 f"start has a place for {unknown[0]}, which is not followed.",

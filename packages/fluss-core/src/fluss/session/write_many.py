@@ -1,7 +1,8 @@
 """A writer for many tables: `session.write_many([...])`, for routers and sinks of changes.
 
-It accepts rows with the name of their table, and a flush waits for all tables. `write.many_writer`
-and `write.route_frames` implement it.
+It accepts rows together with the name of their table, and one flush waits for all tables.
+`write.many_writer` and `write.route_frames` do the work; this file resolves the ways in which
+callers name tables and give rows.
 """
 
 from __future__ import annotations
@@ -28,7 +29,7 @@ from fluss.write.flush_report import FlushReport
 from fluss.write.many_writer import ROWS_PER_LOOK, ManyWriter
 from fluss.write.route_frames import Routing, TableNames, route
 
-# A table of a writer or a reader of many: its name, itself, or the class that names it.
+# How callers name a table: by its name, by a table object, or by a class that names its table.
 TableLike: TypeAlias = str | TablePath | Table | TypedTable[Any] | type[Any]
 MergeMode: TypeAlias = Literal["default", "overwrite"]
 # Types of rows that need no conversion; objects of subclasses may be rows of a class.
@@ -38,15 +39,15 @@ _VALUES: Final = (str, bytes, int, float, Decimal, date, time_of_day, timedelta)
 
 
 def path_of_table(table: TableLike, path_of: Callable[[TablePath | str], TablePath]) -> TablePath:
-    """The path of a table that is given in any form.
+    """Return the path of a table.
 
     Args:
-        table: The table.
-        path_of: Completes a name by the database of the session.
+        table: The table, in any form.
+        path_of: Adds the database of the session to a name without one.
 
     Raises:
-        InvalidNameError: It is none of the forms.
-        InvalidSchemaError: It is a class that names no table.
+        InvalidNameError: The argument has none of the forms.
+        InvalidSchemaError: The class does not name a table.
     """
     if isinstance(table, str | TablePath):
         return path_of(table)
@@ -55,13 +56,16 @@ def path_of_table(table: TableLike, path_of: Callable[[TablePath | str], TablePa
     if isinstance(table, type):
         return path_of(table_name_of(table))
     raise InvalidNameError(
-        f"A table is named by a text, a TablePath, a table or a class, not by {table!r}.",
+        f"A table is given by its name, a TablePath, a table or a class, not by {table!r}.",
         hint="write 'database.table'",
     )
 
 
-class _Takes:
-    """The methods that are called for each row; they add the door to errors without a decorator."""
+class _RowMethods:
+    """The methods that are called for each row.
+
+    They have no decorator for the door of errors, which would cost time for each row.
+    """
 
     def __init__(
         self,
@@ -71,40 +75,40 @@ class _Takes:
     ) -> None:
         self._connection = connection
         self._path_of = path_of
-        paths = None if tables is None else [self._path(each) for each in _listed(tables)]
+        paths = None if tables is None else [self._path(table) for table in _listed(tables)]
         self._core = ManyWriter(connection, paths, clock=time.monotonic)
-        # Functions that accept single rows on a fast path, by the table as the caller names it.
+        # Functions that accept single rows on a fast path, by the caller's name of the table.
         self._appends: dict[Any, Callable[[Any], Any]] = {}
         self._upserts: dict[Any, Callable[[Any], Any]] = {}
         self._core.when_changed = self._forget_takers
         self._until_look = ROWS_PER_LOOK
 
     def append(self, table: TableLike, data: Any) -> None:
-        """Take rows for a log table.
+        """Accept rows for a log table.
 
         Args:
-            table: The table: its name, itself, or its class.
+            table: The table: its name, a table object, or its class.
             data: One row, which is a dict, a tuple in the order of the columns, or an object of a
-                class; or rows: a list of these, or anything tabular. Columns are matched by name
-                and cast where no value changes.
+                class; or several rows: a list of these, or anything tabular. Columns are matched
+                by name, and cast if no value changes.
 
         Raises:
-            InvalidValueError: A value does not fit its column; nothing was taken.
+            InvalidValueError: A value does not fit its column; no row was accepted.
             SchemaMismatchError: A column is missing, unknown, or of a type that cannot be cast.
             UnsupportedOperationError: The table has a primary key.
-            LimitExceededError: No memory for writes came free in time.
+            LimitExceededError: The memory for writes stayed full for too long.
         """
         self._take_one(self._appends, "append", table, data)
 
     def upsert(self, table: TableLike, data: Any, *, merge_mode: MergeMode | None = None) -> None:
-        """Take rows for a primary-key table, which are inserted or replace those with their keys.
+        """Accept rows for a primary-key table: each is inserted, or replaces the row with its key.
 
         A frame with a column `_change_type` is applied as a changelog.
 
         Args:
             table: See `append`.
             data: See `append`.
-            merge_mode: `overwrite` to replace aggregated values.
+            merge_mode: `overwrite` replaces aggregated values instead of merging them.
         """
         if merge_mode is None:
             self._take_one(self._upserts, "upsert", table, data)
@@ -112,30 +116,30 @@ class _Takes:
             self._take("upsert", table, data, merge_mode=merge_mode)
 
     def delete(self, table: TableLike, keys: Any) -> None:
-        """Take keys of rows to delete.
+        """Accept the keys of rows to delete.
 
         Args:
             table: See `append`.
             keys: One key: a dict with the columns of the key, a tuple in key order, or the value
-                of a key of one column; a list of these; or anything tabular. Other columns of the
-                table are not looked at.
+                of a key of one column; a list of these; or anything tabular. Other columns are
+                ignored.
         """
         self._take("delete", table, keys)
 
     def update(self, table: TableLike, data: Any, *, columns: Sequence[str] | None = None) -> None:
-        """Take rows of which some columns are written; the others keep their values.
+        """Accept partial rows: the given columns are written, the others keep their values.
 
         Args:
             table: See `append`.
-            data: See `append`; a row is a dict of the columns to write, with those of the key.
-            columns: Which columns are written; those of the row or the frame by default.
+            data: See `append`; a row is a dict with the columns of the key and those to write.
+            columns: The columns to write; by default those of the row or the frame.
         """
         self._take("update", table, data, columns)
 
     def write(self, table: TableLike, data: Any) -> None:
-        """Take rows as the kind of the table has it: appended to a log, or upserted by key.
+        """Accept rows for any table: a log appends them, a primary-key table upserts them.
 
-        Rows with `_change_type` are applied to a primary-key table as changes.
+        A primary-key table applies rows with `_change_type` as changes.
 
         Args:
             table: See `append`.
@@ -147,13 +151,13 @@ class _Takes:
             self.append(table, data)
 
     def change(self, table: TableLike, kind: ChangeType | str, row: Any) -> None:
-        """Take one change, as a log of changes has it.
+        """Accept one change of a changelog.
 
         Args:
             table: See `append`.
             kind: `insert`, `update_before`, `update_after` or `delete`, or `+I`, `-U`, `+U`, `-D`.
-                The row before an update is left out: the one after it replaces it by key.
-            row: The row; of a delete, the key counts.
+                `update_before` is ignored, because the row of `update_after` replaces it by key.
+            row: The row. For a delete only the columns of the key are used.
         """
         change = kind if isinstance(kind, ChangeType) else ChangeType.parse(kind)
         if change is ChangeType.UpdateBefore:
@@ -220,8 +224,8 @@ class _Takes:
 
 
 @at_door(Door.SESSION)
-class WriteMany(_Takes):
-    """Writes rows to many tables; `session.write_many(...)` makes it. Any thread may use it.
+class WriteMany(_RowMethods):
+    """Writes rows to many tables; `session.write_many(...)` opens it. Any thread may use it.
 
     Rows are accepted without waiting for a server, and sent in the background. The rows of one
     table are written in the order of the calls. A `with` block flushes and closes the writer.
@@ -229,11 +233,11 @@ class WriteMany(_Takes):
 
     @property
     def tables(self) -> tuple[str, ...]:
-        """The names of the tables that it was given, or has written to."""
+        """The names of the tables given to the writer, or else of those it has written to."""
         return tuple(map(str, self._core.tables))
 
     def add(self, *tables: TableLike) -> None:
-        """Write to more tables.
+        """Accept rows for more tables.
 
         Args:
             tables: The tables.
@@ -244,9 +248,9 @@ class WriteMany(_Takes):
         self._core.add([self._path(each) for each in tables])
 
     def remove(self, *tables: TableLike) -> None:
-        """Take no more rows for some tables; those that were taken are written, and reported."""
-        for each in tables:
-            self._core.remove(self._path(each))
+        """Accept no more rows for some tables. Accepted rows are still written and reported."""
+        for table in tables:
+            self._core.remove(self._path(table))
 
     def route(
         self,
@@ -256,51 +260,52 @@ class WriteMany(_Takes):
         tables: TableNames = None,
         mode: Literal["append", "upsert", "delete", "update"] | None = None,
     ) -> dict[str, int]:
-        """Take rows of several tables: a column names the table of each row.
+        """Accept rows of several tables: a column names the table of each row.
 
-        All rows in memory are checked before the first is taken; of a stream each batch is. A
-        column that a table does not have is left out where its rows have no value in it. With
-        `_change_type`, the rows of primary-key tables are applied as changes.
+        All rows in memory are checked before the first one is accepted; a stream is checked batch
+        by batch. A column that a table does not have is left out if all rows of that table have
+        NULL in it. With `_change_type`, primary-key tables apply the rows as changes.
 
         Args:
             data: Dicts, or anything tabular.
             by: The column that names the tables. It is written to tables that have such a column.
-            tables: Translates its values to tables: a dict, or a function of a value. By default
-                they are names.
-            mode: What happens to the rows; by default logs are appended to, and rows of
-                primary-key tables are upserted.
+            tables: Maps the values of that column to tables: a dict, or a function of one value. By
+                default the values are names of tables.
+            mode: How the rows are written. By default logs append and primary-key tables upsert
+                them.
 
         Returns:
-            How many rows were taken for each table.
+            The number of rows accepted for each table.
 
         Raises:
-            InvalidValueError: A row names no table, or a value does not fit; nothing was taken.
-            SchemaMismatchError: A table lacks a column in which its rows have values.
+            InvalidValueError: A row names no table, or a value does not fit; no row was accepted.
+            SchemaMismatchError: Rows have values in a column that their table does not have.
             TableNotFoundError: A row names a table that does not exist.
         """
         routing = Routing(by=by, mode=mode, names=tables, path_of=self._path)
         return {str(path): rows for path, rows in route(self._core, data, routing).items()}
 
     def flush(self) -> FlushReport:
-        """Wait until everything taken so far is written.
+        """Wait until all accepted rows are written.
 
         Returns:
             What was written to each table since the last flush.
 
         Raises:
-            FlussError: Rows of a table could not be written. The other tables have theirs. The
-                error has that table, `progress` (which of its rows), `failures` (the errors of all
-                failed tables) and `delivered` (the report of the others); it is raised once.
+            FlussError: Rows of a table could not be written; those of the other tables were. The
+                attributes of the error are `table`, `progress` (which rows of that table),
+                `failures` (the errors of all failed tables) and `delivered` (the report of the
+                others). It is raised once.
         """
         self._core.seal()
         self._connection.engine.run(self._core.flush())
         return self._core.outcome()
 
     def close(self) -> None:
-        """Flush, and take no more rows. Idempotent.
+        """Flush, and accept no more rows. Idempotent.
 
         Raises:
-            FlussError: As of `flush`.
+            FlussError: See `flush`.
         """
         if not self._core.is_closed:
             self._core.close()
@@ -308,7 +313,7 @@ class WriteMany(_Takes):
 
     @property
     def is_closed(self) -> bool:
-        """Whether it has been closed."""
+        """Whether the writer has been closed."""
         return self._core.is_closed
 
     def __enter__(self) -> Self:
@@ -320,17 +325,15 @@ class WriteMany(_Takes):
         if error is None:
             self.close()
             return
-        # Accepted rows are written nevertheless, and the error of the block is raised.
+        # Accepted rows are still written, and the error of the block is raised.
         self._core.close()
         if isinstance(error, Exception):
             try:
                 self.flush()
             except FlussError as failed:
-                error.add_note(f"Rows taken before could not be written: {failed.message}")
+                error.add_note(f"Accepted rows could not be written: {failed.message}")
         else:
-            error.add_note(
-                "Rows taken before are still being sent; the writer did not wait for them."
-            )
+            error.add_note("Accepted rows are still being sent; the writer did not wait for them.")
 
     def __repr__(self) -> str:
         closed = ", closed" if self.is_closed else ""
@@ -344,10 +347,10 @@ def _listed(tables: Iterable[TableLike]) -> Iterable[TableLike]:
 
 
 def _rows(data: Any, *, is_key: bool) -> Any:
-    """Convert one row or key: an object of a class becomes a frame, a value becomes a key."""
+    """Convert one row or key: an object of a class becomes a frame, a single value a key."""
     first = data[0] if isinstance(data, list) and data else data
     if kind_of(type(first)) is ClassKind.NAMED_TUPLE:
-        # Its fields are matched by name, like those of any class, and not by position.
+        # Fields of a named tuple are matched by name, like those of any class, not by position.
         return ClassFrame(row_class_of(type(first)), data if isinstance(data, list) else [data])
     if kind_of(type(data)) is not None:
         return [data]
