@@ -10,7 +10,6 @@ import polars as pl
 import pyarrow as pa
 import pytest
 
-import fluss
 from fluss.errors import (
     ClosedError,
     FlussError,
@@ -21,25 +20,7 @@ from fluss.errors import (
     UnsupportedOperationError,
 )
 from fluss.write import many_writer, table_writer
-
-LOG = {"id": "BIGINT", "note": "STRING"}
-KEYED = {"id": "BIGINT NOT NULL", "name": "STRING", "age": "INT"}
-
-
-@pytest.fixture
-def session(cluster, database):
-    with fluss.connect(f"fluss://{cluster.bootstrap}/{database}") as opened:
-        yield opened
-
-
-@pytest.fixture
-def log(session):
-    return session.create_table("clicks", LOG, buckets=2)
-
-
-@pytest.fixture
-def keyed(session):
-    return session.create_table("users", KEYED, primary_key="id", buckets=2)
+from tests.cluster.many.conftest import LOG
 
 
 def rows_of(table):

@@ -21,25 +21,7 @@ from fluss.errors import (
 from fluss.log.decode import Decoder
 from fluss.model.options.many_cursor import ManyCursor
 from fluss.scan import follow_many, followed_table
-
-LOG = {"id": "BIGINT", "note": "STRING"}
-KEYED = {"id": "BIGINT NOT NULL", "name": "STRING"}
-
-
-@pytest.fixture
-def session(cluster, database):
-    with fluss.connect(f"fluss://{cluster.bootstrap}/{database}") as opened:
-        yield opened
-
-
-@pytest.fixture
-def log(session):
-    return session.create_table("clicks", LOG, buckets=2)
-
-
-@pytest.fixture
-def keyed(session):
-    return session.create_table("users", KEYED, primary_key="id", buckets=2)
+from tests.cluster.many.conftest import KEYED, LOG
 
 
 def taken(reader, rows_min, *, polls_max=300):
@@ -72,7 +54,7 @@ def test_what_is_there_and_what_comes_of_all_tables(session, log, keyed):
         found = taken(reader, 5)
         assert ids(found["clicks"]) == [20, 21, 22]
         assert [each["_change_type"] for each in found["users"]] == ["insert", "delete"]
-        assert reader.schema("users").names[-2:] == ["id", "name"]
+        assert reader.schema("users").names[-3:] == ["id", "name", "age"]
         assert reader.stats[log.name].rows_returned == 23
         assert reader.poll(0.0) == []
 
