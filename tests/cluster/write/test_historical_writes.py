@@ -10,7 +10,13 @@ import pyarrow as pa
 import pytest
 
 import fluss
-from fluss.errors import FlussError, PartitionNotFoundError, UnsupportedVersionError
+from fluss.errors import (
+    FlussError,
+    PartitionNotFoundError,
+    UnsupportedOperationError,
+    UnsupportedVersionError,
+)
+from fluss.exactly_once import Task, append_exactly_once
 from fluss.model.schema.schema import Schema
 from fluss.records.kv.kv_batch import read_kv_batch
 from fluss.records.log.log_batch import iter_log_batches
@@ -226,3 +232,15 @@ def test_new_partitions_are_created(schema):
         with pytest.raises(FlussError):
             write(session, schema, {"p": [today], "id": [1]})
         assert cluster.created
+
+
+def test_expired_partitions_are_not_written_exactly_once():
+    with history(Schema(COLUMNS)) as cluster, session_of(cluster) as session:
+        rows_of_task = pa.table(rows(6)).to_batches()
+        with pytest.raises(
+            UnsupportedOperationError, match="cannot be written exactly once"
+        ) as refused:
+            append_exactly_once(session.table("t"), Task(run="r", step=0, part=0), rows_of_task)
+        assert (refused.value.table, refused.value.partition) == ("db.t", DAYS[0])
+        assert "plain writer" in refused.value.hint
+        assert (cluster.written, cluster.created) == ({}, []), "nothing of the task is written"

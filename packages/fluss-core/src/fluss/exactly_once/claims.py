@@ -21,6 +21,7 @@ from fluss.net.cluster_client import Cluster
 from fluss.net.leader_requests import Places
 from fluss.write.partition_finder import PathFinder
 from fluss.write.write_batch import WriterSettings
+from fluss.write.writer_pool import expiry_of
 
 FORGET_PARALLEL_MAX = 8
 # How often partitions are looked for that were created a moment ago.
@@ -331,10 +332,15 @@ async def buckets_of(
 
     Raises:
         PartitionNotFoundError: There is no such partition, and none may be created.
+        UnsupportedOperationError: A partition has expired, and the table keeps its history.
     """
     table, cluster = handle.info, handle.connection.cluster
     finder = PathFinder(cluster, settings)
     finder.partition_keys[table.table_path] = tuple(table.partition_keys)
+    finder.writes_history = False
+    has_expired = expiry_of(table)
+    if has_expired is not None:
+        finder.has_expired[table.table_path] = has_expired
     for _ in range(LOOKS_MAX):
         missing = _missing(cluster, paths)
         if not missing:

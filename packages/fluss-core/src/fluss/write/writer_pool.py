@@ -227,15 +227,16 @@ def writer_pool(connection: ClientConnection) -> WriterPool:
 
 def register_table(sender: Sender, table: TableInfo) -> None:
     """Tell a sender what it needs to know of partitions that do not exist."""
+    sender.register(table.table_path, table.partition_keys, has_expired=expiry_of(table))
+
+
+def expiry_of(table: TableInfo) -> Callable[[str], bool] | None:
+    """Return what finds out whether a partition has expired; None if the table keeps no history."""
 
     def has_expired(name: str) -> bool:
         return is_expired(table, name, datetime.now(UTC))
 
-    sender.register(
-        table.table_path,
-        table.partition_keys,
-        has_expired=has_expired if keeps_history(table) else None,
-    )
+    return has_expired if keeps_history(table) else None
 
 
 def append_core(table: TableHandle) -> AppendCore:
