@@ -69,6 +69,10 @@ def test_keys_are_text(key):
         "table.datalake.iceberg.token",
         "table.datalake.iceberg.s3.session-token",
         "table.datalake.iceberg.header.Authorization",
+        "table.datalake.iceberg.adls.account-key",
+        "table.datalake.iceberg.adls.connection-string",
+        "table.datalake.iceberg.adls.sas-token.account",
+        "table.datalake.iceberg.jdbc.password.file",
     ],
 )
 def test_a_secret_is_kept_and_not_shown(key):
@@ -83,3 +87,22 @@ def test_a_secret_is_kept_and_not_shown(key):
 )
 def test_what_only_sounds_like_a_secret_is_shown(key):
     assert "hunter2" in repr(StringMap({key: "hunter2"}))
+
+
+@pytest.mark.parametrize(
+    ("value", "shown"),
+    [
+        ("postgresql://ann:hunter2@host/lake", "postgresql://ann:***@host/lake"),
+        (
+            "jdbc:postgresql://host/lake?user=ann&password=hunter2&ssl=1",
+            "jdbc:postgresql://host/lake?user=ann&password=***&ssl=1",
+        ),
+        ("https://a.blob/x?sv=1&sig=hunter2", "https://a.blob/x?sv=1&sig=***"),
+        ("jdbc:sqlserver://host;password=hunter2;x=1", "jdbc:sqlserver://host;password=***;x=1"),
+        ("http://host:8181/a@b?design=c", "http://host:8181/a@b?design=c"),
+    ],
+)
+def test_logins_in_urls_are_not_shown(value, shown):
+    made = StringMap({"table.datalake.iceberg.uri": value})
+    assert made.shown() == {"table.datalake.iceberg.uri": shown}
+    assert made["table.datalake.iceberg.uri"] == value

@@ -25,12 +25,11 @@ from fluss.errors import (
     FlussError,
     SnapshotNotFoundError,
 )
+from fluss.model.options.secrets import HIDDEN, without_login
 from fluss.model.tables.table_info import TableInfo
 
 WHY_CHARS_MAX: Final = 300
 _SECRET_NAMES: Final = ("password", "secret", "token", "credential", "access-key")
-_HIDDEN: Final = "***"
-_LOGIN_IN_URL: Final = re.compile(r"(//[^/\s:@]*):[^/\s@]*@")
 _NO_LOGIN: Final = re.compile(
     r"authentication failed|no password supplied|access[_ ]?denied|InvalidAccessKeyId"
     r"|SignatureDoesNotMatch|ExpiredToken|InvalidToken|does not exist.*role|role .* does not exist"
@@ -97,8 +96,8 @@ def unreachable(
 def hidden(text: str, secrets: frozenset[str]) -> str:
     """A text without secrets."""
     for each in sorted(secrets, key=len, reverse=True):
-        text = text.replace(each, _HIDDEN)
-    return _LOGIN_IN_URL.sub(rf"\1:{_HIDDEN}@", text)
+        text = text.replace(each, HIDDEN)
+    return without_login(text)
 
 
 @contextmanager

@@ -20,6 +20,7 @@ from pyspark.sql.types import StructType
 
 from fluss import TablePath
 from fluss.errors import InvalidValueError, ServerError, TableNotFoundError
+from fluss.model.options.secrets import shown_value
 from fluss.model.tables.descriptor import TableDescriptor
 from fluss.model.tables.table_rules import check_new_table
 from fluss.scan import CHANGE_TYPE
@@ -171,8 +172,8 @@ def check_matches(options: FlussOptions, table: Table) -> None:
                 "%s exists and has %s=%s; it stays so, although the option is %s",
                 table.name,
                 name,
-                has_value,
-                value,
+                None if has_value is None else shown_value(name, has_value),
+                shown_value(name, value),
             )
 
 

@@ -6,6 +6,7 @@ from fluss import (
     AlterConfig,
     ClusterHealth,
     ClusterHealthStatus,
+    ConfigEntry,
     GoalType,
     RebalanceProgress,
     RebalanceResultForBucket,
@@ -86,3 +87,18 @@ def test_health_reads_as_a_sentence():
         status=ClusterHealthStatus.YELLOW,
     )  # fmt: skip
     assert str(found) == "YELLOW: 5 of 6 replicas in sync, 2 of 2 leaders active"
+
+
+def test_settings_with_secrets_are_not_shown():
+    entry = ConfigEntry("datalake.iceberg.jdbc.password", "hunter2", "INITIAL_SERVER_CONFIG")
+    change = AlterConfig.set("datalake.iceberg.jdbc.password", "hunter2")
+    assert (entry.value, change.value) == ("hunter2", "hunter2")
+    assert entry.shown == "***"
+    for text in (repr(entry), str(entry), repr(change), str(change)):
+        assert "***" in text
+        assert "hunter2" not in text
+    with pytest.raises(InvalidValueError) as refused:
+        AlterConfig("datalake.iceberg.jdbc.password", "hunter2", "DELETE")
+    assert "hunter2" not in str(refused.value)
+    plain = ConfigEntry("kv.snapshot.interval", "5min", "DYNAMIC_SERVER_CONFIG")
+    assert "'5min'" in repr(plain)

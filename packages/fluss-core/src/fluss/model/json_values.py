@@ -100,7 +100,8 @@ def as_text_map(node: Mapping[str, Any], key: str, what: str) -> dict[str, str]:
     values = as_object(node[key], f"{what}'s {key!r}")
     for name, value in values.items():
         if not (isinstance(value, str) and _is_unicode(value) and _is_unicode(name)):
-            raise corrupt(what, f"{key!r} holds {_shown(value)} under {name!r}, not text")
+            # The value may be a secret: 0.9.1 sends the login of a lake with a table's properties.
+            raise corrupt(what, f"{key!r} holds {type(value).__name__} under {name!r}, not text")
     return values
 
 

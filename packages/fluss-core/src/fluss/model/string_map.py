@@ -6,23 +6,12 @@ spelling here; `model.tables.table_options` interprets the text.
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator, Mapping
 from enum import Enum
-from typing import Any, Final, final
+from typing import Any, final
 
 from fluss.errors import InvalidSchemaError
-from fluss.model.options.secrets import HIDDEN
-
-# A server may tell a client the login of a lake's catalog: 0.9.1 does with that of a REST catalog.
-_SECRET_KEY: Final = re.compile(
-    r"secret|(?:password|passwd|token|credentials?|authorization)$", re.IGNORECASE
-)
-
-
-def shown_value(key: str, value: str) -> str:
-    """Return a property's value for people: `***` where its name is that of a secret."""
-    return HIDDEN if value and _SECRET_KEY.search(key) else value
+from fluss.model.options.secrets import shown_value
 
 
 @final
@@ -52,7 +41,7 @@ class StringMap(Mapping[str, str]):
         return repr(self.shown())
 
     def shown(self) -> dict[str, str]:
-        """Return the items for people, with `***` for secrets."""
+        """Return the items for people, with `***` in place of secrets."""
         return {key: shown_value(key, value) for key, value in self._items.items()}
 
     def with_items(self, items: Mapping[str, Any]) -> StringMap:

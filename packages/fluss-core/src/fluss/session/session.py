@@ -247,6 +247,7 @@ class Session(SessionWrites, SessionMany, SessionAdmin, SessionTables):
         buckets: int | None = None,
         auto_increment: str | None = None,
         properties: Mapping[str, Any] | None = None,
+        custom_properties: Mapping[str, Any] | None = None,
         comment: str | None = None,
         ignore_if_exists: bool = False,
     ) -> Table:
@@ -264,6 +265,7 @@ class Session(SessionWrites, SessionMany, SessionAdmin, SessionTables):
             buckets: How many buckets it has, in each partition; the cluster's default otherwise.
             auto_increment: A column that the servers count up by themselves.
             properties: Fluss's own properties, such as `table.log.ttl`.
+            custom_properties: Properties of your own, which Fluss stores unchanged.
             comment: A description of the table.
             ignore_if_exists: Whether a table that exists is left as it is.
 
@@ -287,6 +289,7 @@ class Session(SessionWrites, SessionMany, SessionAdmin, SessionTables):
             buckets=buckets,
             auto_increment=auto_increment,
             properties=properties,
+            custom_properties=custom_properties,
             comment=comment,
         )
         self._run(self._admin.create_table(path, descriptor, ignore_if_exists=ignore_if_exists))

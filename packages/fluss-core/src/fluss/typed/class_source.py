@@ -13,7 +13,7 @@ from typing import Final
 
 from fluss.model.schema.aggregation import AggFunction
 from fluss.model.schema.column import Column
-from fluss.model.string_map import shown_value
+from fluss.model.tables.copied_properties import copied_properties
 from fluss.model.tables.table_info import TableInfo
 from fluss.model.types import data_type as t
 
@@ -188,11 +188,10 @@ def _arguments(table: TableInfo) -> list[str]:
         found.append(f"bucket_key={list(table.bucket_keys)!r}")
     if table.comment is not None:
         found.append(f"comment={table.comment!r}")
-    properties = {**table.custom_properties, **table.properties}
     # A secret is neither shown nor written into a program.
-    kept = {key: text for key, text in properties.items() if shown_value(key, text) == text}
-    if kept:
-        found.append(f"properties={kept!r}")
+    properties = copied_properties(table).properties
+    if properties:
+        found.append(f"properties={properties!r}")
     return found
 
 

@@ -11,6 +11,7 @@ from dataclasses import dataclass, replace
 from typing import Final
 
 from fluss.errors import InvalidSchemaError
+from fluss.model.options.secrets import shown_value
 from fluss.model.paths import TablePath
 from fluss.model.schema.column import Column
 from fluss.model.tables.descriptor import TableDescriptor
@@ -89,7 +90,7 @@ class TableDiff:
         for column in self.add_columns:
             yield "add column", str(column)
         for key, value in self.set_properties:
-            yield "set property", f"{key} = {value}"
+            yield "set property", f"{key} = {shown_value(key, value)}"
         for each in self.impossible:
             yield "impossible", f"{each.text}: {each.remedy}"
 
@@ -268,9 +269,9 @@ def _is_settable(key: str) -> bool:
 
 def _fixed_property(key: str, value: str, found: TableInfo) -> Impossible:
     has = found.properties.get(key)
-    shown = "is not set" if has is None else f"is {has}"
+    shown = "is not set" if has is None else f"is {shown_value(key, has)}"
     return Impossible(
-        text=f"the property {key} {shown}, and the class has {value}",
+        text=f"the property {key} {shown}, and the class has {shown_value(key, value)}",
         remedy=f"it is fixed when a table is created; {_COPY}",
     )
 

@@ -15,6 +15,7 @@ import pyarrow as pa
 
 from fluss.errors import InvalidValueError, TableNotFoundError, UnsupportedOperationError
 from fluss.model.did_you_mean import did_you_mean
+from fluss.model.tables.copied_properties import copied_properties
 from fluss.session import Session, Table
 from fluss_duckdb.call_finder import quoted
 from fluss_duckdb.duckdb_connection import Connection
@@ -444,7 +445,7 @@ def described(table: Table) -> pa.Table:
 
 
 def create_sql(table: Table) -> str:
-    """Return the statement that creates a table like this one."""
+    """Return the statement that creates a table like this one, without its secrets."""
     info = table.info
     lines = [f"    {quoted(each.name)} {each.data_type}" for each in info.schema.columns]
     if table.primary_key:
@@ -452,7 +453,7 @@ def create_sql(table: Table) -> str:
     text = f"CREATE TABLE {table.name} (\n" + ",\n".join(lines) + "\n)"
     if table.partition_by:
         text += f" PARTITIONED BY ({', '.join(map(quoted, table.partition_by))})"
-    properties = {"bucket.num": str(table.buckets), **info.properties, **info.custom_properties}
+    properties = {"bucket.num": str(table.buckets), **copied_properties(info).properties}
     pairs = (f"    {_text(name)} = {_text(value)}" for name, value in properties.items())
     return f"{text} WITH (\n" + ",\n".join(pairs) + "\n)"
 

@@ -139,7 +139,7 @@ def settings(
             options.report(f"changed {', '.join(dict.fromkeys(each.key for each in changes))}")
             return
         found = session.describe_cluster_configs()
-    records = [{"key": each.key, "value": each.value, "source": str(each.source)} for each in found]
+    records = [{"key": each.key, "value": each.shown, "source": str(each.source)} for each in found]
     write_records(records, _SETTING, options.output)
 
 

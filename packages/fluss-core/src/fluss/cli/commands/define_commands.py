@@ -28,7 +28,9 @@ _SCHEMA_BYTES_MAX: Final = 1 << 20
 
 _SetOption = Annotated[
     list[str] | None,
-    typer.Option("--set", help="A property: table.log.ttl=7d.", show_default=False),
+    typer.Option(
+        "--set", help="A property: table.log.ttl=7d; others are your own.", show_default=False
+    ),
 ]
 
 
@@ -55,7 +57,9 @@ def create(
     ] = None,
     like: Annotated[
         str | None,
-        typer.Option(help="A table to copy columns, keys, partitions and properties of."),
+        typer.Option(
+            help="A table to copy columns, keys, partitions and properties of; not secrets."
+        ),
     ] = None,
     primary_key: Annotated[str | None, typer.Option(help="The columns of its key.")] = None,
     partition_by: Annotated[str | None, typer.Option(help="The columns that divide it.")] = None,
@@ -106,8 +110,10 @@ def create(
                     "'id BIGINT, name STRING', --schema-file, --sample or --like"
                 )
             given = _columns(session, schema, schema_file, sample, like, facts)
+            secrets = facts.pop("secrets", ())
             _create_table(session, path, given, facts, comment, _pairs(properties), if_not_exists)
             cluster.report(f"created table {session.path_of(path)}")
+            _report_left_out(cluster, path, secrets, _pairs(properties))
             return
         if any(each is not None for each in facts.values()):
             raise typer.BadParameter(f"{path} is a database; a table is named database.table")
@@ -280,15 +286,18 @@ def _schema_of(text: str | None, facts: dict[str, Any]) -> Schema:
 
 
 def _columns_like(session: Session, like: str, facts: dict[str, Any]) -> Schema:
-    table = session.table(like)
-    info = table.info
-    copied = {
+    from fluss.model.tables.copied_properties import copied_properties
+
+    info = session.table(like).info
+    copied = copied_properties(info)
+    found = {
         "partition_by": list(info.partition_keys) or None,
         "bucket_key": list(info.bucket_keys) or None,
         "buckets": info.num_buckets,
-        "properties": {**info.properties, **info.custom_properties},
+        "properties": copied.properties,
+        "secrets": copied.secrets,
     }
-    for key, value in copied.items():
+    for key, value in found.items():
         if facts.get(key) is None:
             facts[key] = value
     return info.schema
@@ -303,14 +312,18 @@ def _create_table(
     properties: dict[str, str],
     if_not_exists: bool,  # noqa: FBT001 - a flag of the command
 ) -> None:
-    copied = facts.pop("properties", {})
+    from fluss.model.tables.table_options import PREFIX
+
+    given = {**facts.pop("properties", {}), **properties}
+    custom = {key: value for key, value in given.items() if not key.startswith(PREFIX)}
     try:
         session.create_table(
             path,
             columns,
             **facts,
             comment=comment,
-            properties={**copied, **properties} or None,
+            properties={key: given[key] for key in given if key not in custom} or None,
+            custom_properties=custom or None,
             ignore_if_exists=if_not_exists,
         )
     except DatabaseNotFoundError as error:
@@ -318,6 +331,17 @@ def _create_table(
         raise error.with_context(
             hint=(*error.hints, f"`fluss create {database}` makes it")
         ) from None
+
+
+def _report_left_out(
+    cluster: GlobalOptions, path: str, secrets: Sequence[str], properties: dict[str, str]
+) -> None:
+    for key in secrets:
+        if key not in properties:
+            cluster.report(
+                f"  without the property {key}, whose value is secret; set it with "
+                f"`fluss alter {path} --set {key}=...`"
+            )
 
 
 def _drop_database(session: Session, name: str, *, cascade: bool, if_exists: bool) -> None:

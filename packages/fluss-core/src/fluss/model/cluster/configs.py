@@ -7,6 +7,7 @@ from enum import StrEnum
 
 from fluss.errors import InvalidValueError
 from fluss.model.cluster.codes import NamedCode
+from fluss.model.options.secrets import shown_value
 
 
 class ConfigSource(StrEnum):
@@ -32,6 +33,14 @@ class ConfigEntry:
     key: str
     value: str | None
     source: ConfigSource | str
+
+    @property
+    def shown(self) -> str | None:
+        """The value for people: `***` in place of a secret that a server has not hidden."""
+        return None if self.value is None else shown_value(self.key, self.value)
+
+    def __repr__(self) -> str:
+        return f"ConfigEntry(key={self.key!r}, value={self.shown!r}, source={self.source!r})"
 
 
 class AlterConfigOpType(NamedCode):
@@ -61,7 +70,8 @@ class AlterConfig:
             raise InvalidValueError("A setting has a name.")
         if (self.value is None) != (self.op_type is AlterConfigOpType.DELETE):
             raise InvalidValueError(
-                f"{self.op_type} {self.key} is given with the value {self.value!r}.",
+                f"{self.op_type} {self.key} is given "
+                f"{'without a value' if self.value is None else 'with a value'}.",
                 hint="DELETE takes no value, every other operation takes one.",
             )
 
@@ -86,5 +96,9 @@ class AlterConfig:
         return AlterConfig(key, value, AlterConfigOpType.SUBTRACT)
 
     def __str__(self) -> str:
-        shown = "" if self.value is None else f" {self.value}"
+        shown = "" if self.value is None else f" {shown_value(self.key, self.value)}"
         return f"{self.op_type} {self.key}{shown}"
+
+    def __repr__(self) -> str:
+        shown = None if self.value is None else shown_value(self.key, self.value)
+        return f"AlterConfig(key={self.key!r}, value={shown!r}, op_type={self.op_type!r})"

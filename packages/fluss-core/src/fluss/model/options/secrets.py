@@ -1,4 +1,4 @@
-"""Markers for secrets that are kept elsewhere, such as `${env:NAME}`.
+"""Markers for secrets that are kept elsewhere, such as `${env:NAME}`; secrets that are not shown.
 
 ======================================  =======================================================
 `${env:NAME}`                           an environment variable
@@ -14,8 +14,10 @@ the caller gives the environment and a function that reads files.
 from __future__ import annotations
 
 import hmac
+import re
 from collections.abc import Callable, Mapping
 from string import hexdigits
+from typing import Final
 
 from fluss.errors import ConfigError
 
@@ -26,6 +28,17 @@ ESCAPE = "$${"  # a value that begins like a marker but is none
 
 _PROVIDERS = ("env", "directory", "file")
 _PROPERTIES_LENGTH_MAX = 1_000_000
+# A server may send a client the login of a lake's catalog: 0.9.1 sends that of a REST catalog.
+_SECRET_KEY: Final = re.compile(
+    r"secret|passwd|password|sas[-_.]?token|connection[-_.]string|jaas"
+    r"|(?:token|credentials?|authorization|(?:account|api|private|shared)[-_.]?key)$",
+    re.IGNORECASE,
+)
+_LOGIN_IN_URL: Final = re.compile(r"(//[^/\s:@]*):[^/\s@]+@")
+_SECRET_PARAMETER: Final = re.compile(
+    r"([?&;][^?=&;\s]*(?:passw|secret|token|credential|sig(?:nature)?(?==))[^?=&;\s]*=)[^&;\s]+",
+    re.IGNORECASE,
+)
 
 
 class Secret:
@@ -56,6 +69,21 @@ class Secret:
 
     def __hash__(self) -> int:
         return hash((Secret, self._text))
+
+
+def shown_value(key: str, value: str) -> str:
+    """Return a property's value for people: without a secret, `***` if the name is that of one."""
+    return HIDDEN if value and _SECRET_KEY.search(key) else without_login(value)
+
+
+def is_secret(key: str, value: str) -> bool:
+    """Return whether people are not shown the value of a property as it is."""
+    return shown_value(key, value) != value
+
+
+def without_login(text: str) -> str:
+    """Return a text with `***` in place of the passwords and tokens in its URLs."""
+    return _SECRET_PARAMETER.sub(rf"\1{HIDDEN}", _LOGIN_IN_URL.sub(rf"\1:{HIDDEN}@", text))
 
 
 def is_marker(text: object) -> bool:
