@@ -5,7 +5,7 @@ from random import Random
 import pyarrow as pa
 import pytest
 
-from fluss.dialects.scan_records import COLUMNS_MAX, ScanRecords, row_dicts
+from fluss.dialects.scan_records import ScanRecords
 from fluss.errors import InvalidValueError
 from fluss.log.decode import DecodedBatch
 from fluss.model.change_type import ChangeType
@@ -14,6 +14,7 @@ from fluss.model.types.factory import DataTypes
 from fluss.model.types.type_to_arrow import to_wire_arrow_type
 from fluss.model.values.conversion import from_physical
 from fluss.records.convert.from_values import array_from_values
+from fluss.records.convert.row_dicts import COLUMNS_MAX, row_dicts
 from fluss.records.convert.to_python import python_values
 from tests.support.generators.random_values import ALL_TYPES, random_rows
 
@@ -81,6 +82,18 @@ def test_a_loop_gives_the_records_of_the_lists_wherever_the_first_row_is_used():
         assert whole(kept) == whole(records) == expected
         assert whole(records.records(BUCKET)) + whole(records.records(OTHER)) == expected
         assert whole(records) == whole(records[:]) == expected
+
+
+def test_slices_that_share_their_values_give_the_records_of_the_whole():
+    whole_batch = batch(BUCKET, 5, 10)
+    expected = whole(ScanRecords([whole_batch], TYPES))
+    shared = whole_batch.sharing_rows(TYPES)
+    assert shared.sharing_rows(TYPES) is shared
+    for step in (1, 3, 10):
+        slices = [shared.slice(at, min(step, 10 - at)) for at in range(0, 10, step)]
+        assert whole(ScanRecords(slices, TYPES)) == expected
+        found = [record for each in slices for record in whole(ScanRecords([each], TYPES))]
+        assert found == expected
 
 
 def test_a_row_is_one_dictionary_however_its_record_is_reached():

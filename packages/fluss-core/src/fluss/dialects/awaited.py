@@ -20,7 +20,7 @@ from fluss.dialects.table_scan import TableScanBase
 from fluss.errors import FlussError
 from fluss.log.decode_pool import decode_while_fetching
 from fluss.net.engine_thread import Engine
-from fluss.net.handoff import ResultSink, as_awaitable
+from fluss.net.handoff import answer_of
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -67,15 +67,15 @@ class LogScanner(LogScannerBase):
         if not batches and self._has_enough_rows():
             # Without crossing to the engine: an awaited call takes 35 µs for that (performance.md).
             # The rows are given on the caller's loop in both cases.
-            return as_awaitable(partial(self._answer_now, timeout_ms), lambda _: give())
+            return answer_of(partial(self._answer_now, timeout_ms, give))
         filling = self._fill(timeout_ms, batches=batches, method=method)
         return self._engine.submit_and_convert(filling, lambda _: give())
 
-    def _answer_now(self, timeout_ms: int, sink: ResultSink[None]) -> None:
-        """End a poll that needs to wait for nothing."""
+    def _answer_now(self, timeout_ms: int, give: Callable[[], R]) -> R:
+        """The answer of a poll that needs to wait for nothing."""
         checked_timeout(timeout_ms)
         self._core.check_open()
-        sink.succeed(None)
+        return give()
 
     async def _fill(self, timeout_ms: int, *, batches: bool, method: str) -> None:
         """Fill the inbox with decoded rows; a cancelled poll leaves them to the next."""

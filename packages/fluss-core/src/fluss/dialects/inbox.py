@@ -86,6 +86,7 @@ class Inbox:
                 batch = self._decoded.popleft()
                 if rows_max is not None:
                     if batch.num_rows > rows_max:
+                        batch = batch.sharing_rows(self._decoder.types)
                         rest = batch.slice(rows_max, batch.num_rows - rows_max)
                         self._decoded.appendleft(rest)
                         batch = batch.slice(0, rows_max)

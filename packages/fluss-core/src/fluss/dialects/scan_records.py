@@ -7,8 +7,7 @@ of its records is used.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
-from functools import lru_cache
+from collections.abc import Iterator, Sequence
 from itertools import chain
 from typing import TYPE_CHECKING, Any, overload
 
@@ -18,7 +17,8 @@ from fluss.log.decode import DecodedBatch
 from fluss.model.change_type import ChangeType
 from fluss.model.paths import TableBucket
 from fluss.model.types.data_type import DataType
-from fluss.records.convert.to_python import python_values
+from fluss.records.convert.python_rows import PythonRows
+from fluss.records.convert.row_dicts import row_dicts
 
 _CHANGE_TYPES = tuple(ChangeType)
 
@@ -229,11 +229,13 @@ class ScanRecords:
 class _Batch:
     """The batch that its records share; its rows are made when the first is used."""
 
-    __slots__ = ("_decoded", "_rows", "_types", "changes", "offsets", "timestamp")
+    __slots__ = ("_count", "_names", "_python", "_rows", "changes", "offsets", "timestamp")
 
     def __init__(self, decoded: DecodedBatch, types: Sequence[DataType]) -> None:
-        self._decoded = decoded
-        self._types = types
+        self._count = decoded.num_rows
+        self._names: Sequence[str] = decoded.batch.schema.names
+        python = decoded.python or PythonRows.of(decoded.batch, types)
+        self._python: PythonRows | None = python
         self.offsets = decoded.row_offsets()
         self.timestamp = decoded.timestamp
         changes = decoded.change_types
@@ -242,47 +244,32 @@ class _Batch:
 
     def records(self) -> Iterator[ScanRecord]:
         """Make the records; those after the first whose row was used have their row already."""
-        for index in range(self._decoded.num_rows):
+        for index in range(self._count):
+            if self._rows is not None:
+                yield from self._records_with_rows(index, self._rows)
+                return
             record = ScanRecord()
             record._batch = self  # noqa: SLF001 - in place of `__init__`
             record._index = index  # noqa: SLF001
-            if self._rows is not None:
-                record.row = self._rows[index]
+            yield record
+
+    def _records_with_rows(self, first: int, rows: list[dict[str, Any]]) -> Iterator[ScanRecord]:
+        for index in range(first, self._count):
+            record = ScanRecord()
+            record._batch = self  # noqa: SLF001 - in place of `__init__`
+            record._index = index  # noqa: SLF001
+            record.row = rows[index]
             yield record
 
     def rows(self) -> list[dict[str, Any]]:
         """The rows, which are made at the first call."""
-        if self._rows is None:
-            self._rows = self._made_rows()
-        return self._rows
-
-    def _made_rows(self) -> list[dict[str, Any]]:
-        batch = self._decoded.batch
-        names = batch.schema.names
-        columns = [
-            python_values(batch.column(position), data_type)
-            for position, data_type in enumerate(self._types)
-        ]
-        return row_dicts(names, columns) if columns else [{} for _ in range(batch.num_rows)]
-
-
-# For more columns, compiling would take longer than it saves.
-COLUMNS_MAX = 100
-
-
-def row_dicts(names: Sequence[str], columns: Sequence[Sequence[Any]]) -> list[dict[str, Any]]:
-    """Make one dictionary per row; at least one column, all of the same length."""
-    if len(columns) > COLUMNS_MAX:
-        return [dict(zip(names, row, strict=True)) for row in zip(*columns, strict=True)]
-    return _unrolled(len(columns))(columns, *names)
-
-
-@lru_cache(maxsize=COLUMNS_MAX)
-def _unrolled(count: int) -> Callable[..., list[dict[str, Any]]]:
-    numbers = range(count)
-    names = ", ".join(f"n{each}" for each in numbers)
-    values = "".join(f"v{each}, " for each in numbers)
-    pairs = ", ".join(f"n{each}: v{each}" for each in numbers)
-    source = f"lambda columns, {names}: [{{{pairs}}} for {values}in zip(*columns, strict=True)]"
-    made: Callable[..., list[dict[str, Any]]] = eval(source)  # noqa: S307 - made of numbers only
-    return made
+        # In this order: another thread that is here sets the one before it clears the other.
+        python, rows = self._python, self._rows
+        if rows is None:
+            if python is None:
+                raise AssertionError("the values are there until the rows are")
+            columns = python.columns(self._count) if self._names else ()
+            rows = row_dicts(self._names, columns) if columns else [{} for _ in self.offsets]
+            self._rows = rows
+            self._python = None
+        return rows

@@ -20,10 +20,12 @@ from fluss.model.paths import TableBucket
 from fluss.model.predicates.predicate import Predicate
 from fluss.model.schema.schema import Schema
 from fluss.model.tables.table_options import LogFormat
+from fluss.model.types.data_type import DataType
 from fluss.records.arrow.batch_layout import BatchLayout
 from fluss.records.arrow.numpy_arrays import from_numpy
 from fluss.records.arrow.projection import Projection, read_projected
 from fluss.records.convert.evolve import Evolution, read_positions
+from fluss.records.convert.python_rows import PythonRows
 from fluss.records.filter.row_filter import RowFilter
 from fluss.records.log.log_batch import LogBatch, iter_log_batches
 from fluss.records.log.log_header import Magic1
@@ -43,6 +45,7 @@ class DecodedBatch:
         change_types: One change type per row; None where all are appends.
         offsets: One offset per row; None where they are consecutive.
         timestamps: One time per row; None where all have that of the batch.
+        python: The rows as Python values, which slices share; None where there are no slices.
     """
 
     batch: pa.RecordBatch
@@ -52,6 +55,7 @@ class DecodedBatch:
     change_types: ByteArray | None = None
     offsets: Int64Array | None = None
     timestamps: Int64Array | None = None
+    python: PythonRows | None = None
 
     @property
     def num_rows(self) -> int:
@@ -83,11 +87,16 @@ class DecodedBatch:
             change_types=None if types is None else types[start : start + count],
             offsets=None if offsets is None else offsets[start : start + count],
             timestamps=None if self.timestamps is None else self.timestamps[start : start + count],
+            python=None if self.python is None else self.python.slice(start),
         )
+
+    def sharing_rows(self, types: Sequence[DataType]) -> DecodedBatch:
+        """The same rows; slices will share what they make of them in Python."""
+        return self if self.python else replace(self, python=PythonRows.of(self.batch, types))
 
     def with_columns(self, count: int) -> DecodedBatch:
         """Return the rows with only the first columns."""
-        return replace(self, batch=self.batch.select(range(count)))
+        return replace(self, batch=self.batch.select(range(count)), python=None)
 
     def take(self, rows: Int64Array, batch: pa.RecordBatch) -> DecodedBatch:
         """Return some of the rows, at least one, in their order; `batch` holds their columns."""
@@ -100,6 +109,7 @@ class DecodedBatch:
             change_types=None if types is None else types[rows],
             offsets=offsets,
             timestamps=None if self.timestamps is None else self.timestamps[rows],
+            python=None,
         )
 
 

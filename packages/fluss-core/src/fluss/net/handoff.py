@@ -17,6 +17,7 @@ import threading
 import weakref
 from collections import deque
 from collections.abc import Awaitable, Callable, Generator
+from functools import partial
 from typing import Any, Generic, Protocol, TypeVar
 
 from fluss.errors import FlussError
@@ -189,8 +190,8 @@ class TrioSink(Generic[T]):
 class Mailbox:
     """A queue of answers for one asyncio loop; any number of them costs one wake-up."""
 
-    def __init__(self, loop: asyncio.AbstractEventLoop) -> None:
-        self._loop = weakref.ref(loop)
+    def __init__(self, loop: weakref.ref[asyncio.AbstractEventLoop]) -> None:
+        self.loop = loop
         self._letters: deque[tuple[Callable[[asyncio.Future[Any], Any], None], Any, Any]] = deque()
         self._announced = False
 
@@ -205,7 +206,7 @@ class Mailbox:
         if self._announced:
             return
         self._announced = True
-        loop = self._loop()
+        loop = self.loop()
         try:
             if loop is not None:
                 loop.call_soon_threadsafe(self._deliver)
@@ -223,17 +224,48 @@ class Mailbox:
                 deliver(future, content)
 
 
-_mailboxes: weakref.WeakKeyDictionary[asyncio.AbstractEventLoop, Mailbox] = (
-    weakref.WeakKeyDictionary()
-)
+_mailboxes: dict[int, Mailbox] = {}  # by the id of the loop
 
 
 def mailbox_of(loop: asyncio.AbstractEventLoop) -> Mailbox:
     """The mailbox of a loop, made on first use; call it on the loop's own thread."""
-    mailbox = _mailboxes.get(loop)
-    if mailbox is None:
-        mailbox = _mailboxes[loop] = Mailbox(loop)
+    # By the id, because a dictionary with weak keys takes 0.6 µs for what this does in 0.15.
+    mailbox = _mailboxes.get(id(loop))
+    if mailbox is None or mailbox.loop() is not loop:
+        mailbox = _mailboxes[id(loop)] = Mailbox(weakref.ref(loop, partial(_forget, id(loop))))
     return mailbox
+
+
+def _forget(key: int, loop: weakref.ref[asyncio.AbstractEventLoop]) -> None:
+    """Forget the mailbox of a loop that is gone; another one may have its id already."""
+    mailbox = _mailboxes.get(key)
+    if mailbox is not None and mailbox.loop is loop:
+        del _mailboxes[key]
+
+
+def answer_of(make: Callable[[], T]) -> Awaitable[T]:
+    """What a caller awaits whose answer needs nothing of the engine; `make` must be cheap.
+
+    It is called on the caller's event loop, after the tasks that are ready before it, and not for
+    a caller that has stopped waiting. Without a crossing it takes 2 instead of 16 µs.
+
+    Raises:
+        RuntimeError: No event loop (asyncio or trio) is running in this thread.
+    """
+    try:
+        loop = asyncio.get_running_loop()
+    except RuntimeError:
+        sink = result_sink_here(lambda _: make())
+        sink.succeed(None)
+        return awaitable_of(sink, lambda: None)
+    future: asyncio.Future[T] = loop.create_future()
+    loop.call_soon(_make, future, make)
+    return future
+
+
+def _make(future: asyncio.Future[Any], make: Callable[[], Any]) -> None:
+    if not future.done():
+        _set_converted(future, (lambda _: make(), None))
 
 
 def result_sink_here(convert: Convert[T] | None = None) -> LoopSink[T] | TrioSink[T]:

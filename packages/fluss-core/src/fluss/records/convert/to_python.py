@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from datetime import UTC
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -17,6 +18,7 @@ import pyarrow.compute as pc
 from fluss.model.types import data_type as t
 from fluss.model.values.conversion import from_physical
 from fluss.records.arrow.numpy_arrays import from_numpy, to_numpy
+from fluss.records.convert.row_dicts import row_dicts
 
 # The years that `datetime` has, in days and in microseconds since 1970.
 _DAYS = (-719_162, 2_932_896)
@@ -87,10 +89,7 @@ def _through_numpy(
     days = kind == "datetime64[D]"
     times = counts.astype(np.int64).view(kind)
     values: list[Any] = (times if days else times.astype("datetime64[us]")).tolist()
-    if numbers.null_count:
-        for index in np.flatnonzero(~to_numpy(array.is_valid())):
-            values[index] = None
-    return values
+    return _with_nulls(values, array)
 
 
 def _physical_then(array: pa.Array, convert: Callable[[Any], Any]) -> list[Any]:
@@ -100,31 +99,32 @@ def _physical_then(array: pa.Array, convert: Callable[[Any], Any]) -> list[Any]:
 
 def _nested(array: pa.Array, data_type: t.DataType) -> list[Any]:
     """Convert lists, maps and rows: the children as columns, cut by the offsets."""
-    valid = array.is_valid().to_pylist()
     match data_type:
         case t.ArrayType() | t.MapType():
-            offsets = array.offsets.to_pylist()
-            first, size = offsets[0], offsets[-1] - offsets[0]
+            offsets = to_numpy(array.offsets)
+            first, size = int(offsets[0]), int(offsets[-1] - offsets[0])
             if isinstance(data_type, t.ArrayType):
                 items = python_values(array.values.slice(first, size), data_type.element)
             else:
                 keys = python_values(array.keys.slice(first, size), data_type.key)
                 values = python_values(array.items.slice(first, size), data_type.value)
                 items = list(zip(keys, values, strict=True))
-            return [
-                items[start - first : end - first] if is_valid else None
-                for start, end, is_valid in zip(offsets, offsets[1:], valid, strict=False)
-            ]
+            ends = (offsets - first).tolist()
+            made: list[Any] = [items[start:end] for start, end in pairwise(ends)]
         case t.RowType():
-            names = data_type.field_names
             fields = [
                 python_values(array.field(index), field_type)
                 for index, field_type in enumerate(data_type.field_types)
             ]
-            rows = zip(*fields, strict=True) if fields else ([()] * len(array))
-            return [
-                dict(zip(names, row, strict=True)) if is_valid else None
-                for row, is_valid in zip(rows, valid, strict=True)
-            ]
+            made = row_dicts(data_type.field_names, fields) if fields else [{} for _ in array]
         case _:
             raise AssertionError(f"{data_type} is not nested")
+    return _with_nulls(made, array)
+
+
+def _with_nulls(values: list[Any], array: pa.Array) -> list[Any]:
+    """Put None in place of the values that are NULL."""
+    if array.null_count:
+        for index in np.flatnonzero(~to_numpy(array.is_valid())).tolist():
+            values[index] = None
+    return values
