@@ -52,52 +52,56 @@ class Proof:
 PROOFS = (
     Proof(
         name="oracle",
-        claim="Keys, hashes, partition texts, rows, batches and JSON are byte for byte what the "
-        "Java classes of Fluss 0.9.1 make and read.",
+        claim="Keys, hashes, texts of partitions, rows, batches and JSON have exactly the bytes "
+        "that the Java classes of Fluss 0.9.1 write, and are read from them without a "
+        "difference.",
         tests=("tests/java/oracle", "tests/java/golden"),
         environment={"FLUSS_TEST_PROFILE": "exhaustive", "FLUSS_TEST_REQUIRE_REAL": "1"},
     ),
     Proof(
         name="codecs",
-        claim="Every codec reads back what it wrote, by columns and row by row alike, and refuses "
+        claim="Every codec reads what it has written, by columns and row by row, and refuses "
         "damaged bytes without a crash, a hang or unbounded memory.",
         tests=("tests/unit/model", "tests/unit/wire", "tests/unit/rows", "tests/unit/records"),
         environment={"FLUSS_TEST_PROFILE": "exhaustive"},
     ),
     Proof(
         name="filters",
-        claim="Whatever a filter spares on a real server, the rows are those that SQL wants: 25 "
-        "random filters on each of 40 logs and 40 states of random columns, 2 000 in all, against "
-        "the same rows unfiltered and a model of SQL in plain Python.",
+        claim="Filters on a real server return exactly the rows that SQL selects, whatever "
+        "partitions, buckets and batches they skip: 25 random filters on each of 40 logs "
+        "and 40 states with random columns, 2 000 in all, are compared with the unfiltered "
+        "rows and a model of SQL in plain Python.",
         tests=("tests/proofs/test_filters.py",),
         environment={"FLUSS_TEST_PROFILE": "exhaustive", "FLUSS_TEST_REQUIRE_REAL": "1"},
     ),
     Proof(
         name="state",
-        claim="After 10 000 random upserts, deletes and partial updates over 2 partitions of 4 "
-        "buckets, with two columns added in between, the state at 50 moments and at 50 offsets is "
-        "that of a dict, by changelog, LIMIT_SCAN and KV snapshot; by SCAN_KV the same for 10 000 "
-        "changes of a scripted server.",
+        claim="10 000 random upserts, deletes and partial updates are written to 2 partitions of "
+        "4 buckets, while two columns are added. The state at 50 times and at 50 offsets "
+        "equals that of a dict, computed by changelog, LIMIT_SCAN and KV snapshot, and, for"
+        " 10 000 changes of a scripted server, by SCAN_KV.",
         tests=("tests/proofs/test_state.py", "tests/cluster/state/test_kv_scan.py"),
         environment={"FLUSS_TEST_PROFILE": "exhaustive", "FLUSS_TEST_REQUIRE_REAL": "1"},
     ),
     Proof(
         name="lake",
-        claim="Logs and tables with primary keys, partitioned and not, with all types, that Fluss's own "
-        "tiering job copies into Iceberg while they are written to, are read as one table: after "
-        "each of four rounds, and after further writes, lake and log give the rows that Fluss has. "
-        "Five rounds of the job and five of ours, in turns, go on where the other ended.",
+        claim="Fluss's own tiering job copies log tables and primary-key tables into Iceberg "
+        "while they are written, partitioned and not, with all types. After each of four "
+        "rounds, and after further writes, a scan of lake and log returns the rows that "
+        "Fluss has. Five rounds of the job and five of ours alternate, and each continues "
+        "where the other ended.",
         tests=("tests/proofs/test_lake_with_flink.py",),
         environment={"FLUSS_TEST_PROFILE": "exhaustive", "FLUSS_TEST_REQUIRE_REAL": "1"},
         counts=True,
     ),
     Proof(
         name="whole",
-        claim="What Fluss 1.0 added, whole: each method of Java's client 1.0.0 is called on the embedded server "
-        "and on a real 0.9.1 and answered as recorded beside Fluss's main line; Java and this client "
-        "read each other's rows in partitions of different bucket counts; rows expire, expired "
-        "partitions are history, clusters are administered, and remote segments and KV snapshots are "
-        "read from S3.",
+        claim="The features of Fluss 1.0 work together: each method of Java's client 1.0.0 is "
+        "called on the embedded server and on a real 0.9.1, and the responses are the "
+        "recorded ones; Java and this client read each other's rows in partitions with "
+        "different bucket counts; rows expire, rows of expired partitions are read from the"
+        " partition of history, clusters are administered, and remote segments and KV "
+        "snapshots are read from S3.",
         tests=(
             "tests/cluster/server/test_every_method.py",
             "tests/cluster/server/test_java_1_0.py",
@@ -113,10 +117,11 @@ PROOFS = (
     ),
     Proof(
         name="s3",
-        claim="Log segments of Fluss 0.9.1 in S3 are read for longer than tokens last: renewed before "
-        "they expire, and replaced where the store refuses them earlier, without a row lost or "
-        "doubled. 60 scans of random ranges are whole although every seventh read fails, and "
-        "a table is read with less than 200 MB of growth.",
+        claim="Log segments of Fluss 0.9.1 in S3 are read for longer than the tokens are valid: "
+        "tokens are renewed before they expire, and replaced if the store refuses them "
+        "earlier, and no row is lost or duplicated. 60 scans of random ranges are complete "
+        "although every seventh read fails, and reading a table lets the memory grow by less "
+        "than 200 MB.",
         tests=("tests/proofs/test_object_storage.py",),
         environment={"FLUSS_TEST_PROFILE": "exhaustive", "FLUSS_TEST_REQUIRE_REAL": "1"},
         workers=1,
@@ -124,44 +129,46 @@ PROOFS = (
     ),
     Proof(
         name="jobs",
-        claim="A plan read again under a writer of 1 000 rows a second gives the same rows, 10 "
-        "times over; a job with a cursor that crashes at 60 of its steps delivers every row once; "
-        "a changelog of 5 million changes replayed into an empty table gives its source, with "
-        "less than 48 MB of growth on the way.",
+        claim="A plan that is read 10 times while a writer writes 1 000 rows a second returns the"
+        " same rows each time. A job with a cursor that crashes at 60 of its steps delivers"
+        " every row once. Replaying a changelog of 5 million changes into an empty table "
+        "gives its source, with less than 48 MB of memory growth.",
         tests=("tests/proofs/test_repeatable_state.py", "tests/proofs/test_jobs.py"),
         environment={"FLUSS_TEST_PROFILE": "exhaustive", "FLUSS_TEST_REQUIRE_REAL": "1"},
     ),
     Proof(
         name="servers",
-        claim="20 000 random requests, made by hand, on twenty kinds of tables (logs, keys, merge "
-        "engines, delete behaviours, changelog images, partitions, auto-increment) are answered "
-        "alike by Fluss 0.9.1 and by the embedded server: DDL, whole and partial writes, "
-        "duplicates and gaps, lookups, scans; rows, offsets, changes, error codes; with the "
-        "embedded server killed, or stopped, and started again 200 times in between.",
+        claim="Fluss 0.9.1 and the embedded server respond alike to 20 000 random requests on "
+        "twenty kinds of tables (logs, keys, merge engines, delete behaviours, changelog "
+        "images, partitions, auto-increment): DDL, whole and partial writes, duplicates and"
+        " gaps, lookups and scans. Compared are rows, offsets, changes and error codes, "
+        "while the embedded server is killed or stopped, and started again, 200 times.",
         tests=("tests/proofs/test_differential.py",),
         environment={"FLUSS_TEST_PROFILE": "exhaustive", "FLUSS_TEST_REQUIRE_REAL": "1"},
         workers=5,
     ),
     Proof(
         name="crashes",
-        claim="After each of 200 kills (-9) of the embedded server under load, 100 with durability "
-        "`process` and 100 with `disk`, every acknowledged batch of logs and of primary keys is "
-        "there exactly once and whole, and the rows by key are those of the replayed changelog. "
-        "After each of 120 kills while databases, tables, columns, partitions and segments come "
-        "and go, what was acknowledged is there, and no start takes what a kill leaves for damage.",
+        claim="After each of 200 kills (-9) of the embedded server under load, 100 with "
+        "durability `process` and 100 with `disk`, every acknowledged batch of logs and of "
+        "primary-key tables is there exactly once and complete, and the rows by key are "
+        "those of the replayed changelog. After each of 120 kills while databases, tables, "
+        "columns, partitions and segments are created and removed, everything that was "
+        "acknowledged is there, and no start mistakes the traces of a kill for damage.",
         tests=("tests/proofs/test_crashes.py", "tests/cluster/server/test_catalog_crashes.py"),
         environment={"FLUSS_TEST_PROFILE": "exhaustive"},
         workers=5,
     ),
     Proof(
         name="damage",
-        claim="Whatever is done to one file or directory of a server that was killed or ended "
-        "cleanly (a bit flipped, bytes zeroed, cut, deleted, duplicated, exchanged, replaced by an "
-        "earlier state or by that of another directory: catalog, ledger, manifests, segments, "
-        "indexes, snapshots, checkpoints, rows by key, directories): "
-        "the next server serves exactly what was acknowledged, or refuses and names the file. "
-        "3 120 random damages of six directories with logs, keys, partitions, altered schemas and "
-        "trimmed logs, and 200 repairs, which never serve a row that was not written there.",
+        claim="One file or directory of a server that was killed or stopped is damaged: a bit is "
+        "flipped, or bytes are zeroed, cut, deleted, duplicated, exchanged, or replaced by "
+        "those of an earlier state or of another directory. This is done to the catalog, "
+        "ledger, manifests, segments, indexes, snapshots, checkpoints, rows by key and "
+        "directories. The next server serves exactly the acknowledged rows, or refuses and "
+        "names the file. 3 120 random damages of six directories with logs, keys, "
+        "partitions, altered schemas and trimmed logs were tried, and 200 repairs, which "
+        "never serve a row that was not written there.",
         tests=("tests/cluster/server/test_damage.py",),
         environment={"FLUSS_TEST_PROFILE": "exhaustive"},
         counts=True,
@@ -169,27 +176,27 @@ PROOFS = (
     Proof(
         name="failover",
         claim="Each of three tablet servers of a replicated Fluss 0.9.1 is killed (-9), stopped "
-        "(SIGSTOP, SIGCONT) and ended (SIGTERM) in turn, three times over, while a log and a table "
-        "with a primary key are written, scanned, followed and looked up and new sessions are "
-        "opened. No call fails that had time left, and none takes longer than its "
-        "operation-timeout; in the end nothing is lost, doubled or reordered, what was followed is "
-        "what was written, and the changelog leads to the state.",
+        "(SIGSTOP, SIGCONT) and ended (SIGTERM) in turn, three times, while a log and a "
+        "primary-key table are written, scanned, followed and looked up, and new sessions "
+        "are opened. No call fails before its operation-timeout, and none takes longer. In "
+        "the end nothing is lost, duplicated or reordered, the followed rows are the "
+        "written ones, and the changelog gives the state.",
         tests=("tests/cluster/test_failover.py",),
         environment={"FLUSS_TEST_PROFILE": "exhaustive", "FLUSS_TEST_REQUIRE_REAL": "1"},
         counts=True,
     ),
     Proof(
         name="duckdb",
-        claim="A thousand random queries (filters, projections, limits, groups, joins) over tables "
-        "of Fluss answer in DuckDB as over the same rows in its memory.",
+        claim="A thousand random queries (filters, projections, limits, groups, joins) over Fluss"
+        " tables have the same results in DuckDB as over the same rows in memory.",
         tests=("tests/proofs/test_duckdb_queries.py",),
         environment={"FLUSS_TEST_PROFILE": "exhaustive", "FLUSS_TEST_REQUIRE_REAL": "1"},
     ),
     Proof(
         name="polars",
         claim="1 000 random queries of Polars (filters, columns, limits, groups, joins) over a "
-        "partitioned log, a state and a second table on a real server give what they give on the "
-        "same rows in memory, in its streaming and its in-memory engine.",
+        "partitioned log, a state and a second table on a real server have the same results"
+        " as over the same rows in memory, in its streaming and its in-memory engine.",
         tests=("tests/proofs/test_polars_queries.py",),
         environment={"FLUSS_TEST_PROFILE": "exhaustive", "FLUSS_TEST_REQUIRE_REAL": "1"},
     ),
@@ -205,31 +212,33 @@ PROOFS = (
     ),
     Proof(
         name="spark",
-        claim="Forty times a worker of Spark, its driver or the leader of a replicated bucket is "
-        "killed while files are streamed into a log and into a primary-key table; drivers hang and "
-        "resume, workers continue to write when others have taken over. So it is forty times on "
-        "one server and forty on three with processes in the place of Spark's tasks, killed at "
-        "each of their batches. In the end both tables hold every row once; a log beside them, "
-        "with exactly once switched off, has duplicates.",
+        claim="A worker of Spark, its driver or the leader of a replicated bucket is killed forty"
+        " times while files are streamed into a log and into a primary-key table. Drivers "
+        "hang and resume, and workers continue to write after others have taken over. The "
+        "same is done forty times on one server and forty times on three, with processes in"
+        " place of Spark's tasks, which are killed at each of their batches. In the end "
+        "both tables hold every row once; a log that was written without exactly once has "
+        "duplicates.",
         tests=("tests/proofs/test_spark_kills.py", "tests/proofs/test_exactly_once_kills.py"),
         environment={"FLUSS_TEST_PROFILE": "exhaustive", "FLUSS_TEST_REQUIRE_REAL": "1"},
         counts=True,
     ),
     Proof(
         name="pipeline",
-        claim="The pipeline of the examples is killed at each of its steps and started again, with a lake "
-        "and without: every table, the lake's part of it, and the Parquet files equal a plain "
-        "computation, also when the logs expire as soon as the lake has them. Spark reads, writes and streams by "
-        "Spark Connect, on a cluster whose workers are sent all of ours, with Java from pip, and "
-        "as a declared pipeline.",
+        claim="The pipeline of the examples is killed at each of its steps and started again, "
+        "with a lake and without. Every table, its rows in the lake, and the Parquet files "
+        "equal a plain computation, also if the logs expire as soon as the lake has their "
+        "rows. Spark reads, writes and streams over Spark Connect, on a cluster whose "
+        "workers are sent our packages, with Java from pip, and in a declarative pipeline.",
         tests=("tests/examples/test_pipeline.py", "tests/engines/spark/test_elsewhere.py"),
         environment={"FLUSS_TEST_PROFILE": "exhaustive"},
     ),
     Proof(
         name="packages",
-        claim="Each package alone in an empty environment does what it is for, with the newest and "
-        "with the lowest versions of what it needs, on every Python from 3.11 to 3.13 of the machine; "
-        "and the README of a fresh clone works from top to bottom, with Spark.",
+        claim="Each package is installed alone into an empty environment and works there, with "
+        "the newest and with the lowest versions of its dependencies, on every Python from "
+        "3.11 to 3.13 of the machine. The README of a fresh clone works from top to bottom,"
+        " with Spark.",
         tests=("tests/packaging",),
         environment={"FLUSS_TEST_PROFILE": "exhaustive"},
     ),

@@ -1,6 +1,6 @@
-"""Writes docs/proofs/java-client.md: what servers answer to every method of Java's client 1.0.0.
+"""Writes docs/proofs/java-client.md: how servers respond to every method of Java's client 1.0.0.
 
-The answers are those of tools/tables/every_method.csv, which tests compare with the servers.
+The responses come from tools/tables/every_method.csv, which tests compare with the servers.
 `./dev generate` writes the page, and a test compares it with the table.
 """
 
@@ -18,18 +18,18 @@ _OK = "ok"
 _PAGE = """\
 # Proof: java-client
 
-Apache Fluss's own Java client 1.0.0 calls every public method of its interfaces ({methods} of them: `Admin`, tables,
-writers, lookups, scanners, typed rows, many tables) in {cases} cases, good and bad. On a server of Fluss's main line
-{main} of them succeed, and {both} of those succeed on the embedded server; on Fluss 0.9.1 {real} do.
+Apache Fluss's own Java client 1.0.0 calls all {methods} public methods of its interfaces (`Admin`, tables,
+writers, lookups, scanners, typed rows, many tables) in {cases} cases, valid and invalid. On a server of Fluss's main
+line {main} cases succeed, and {both} of these succeed on the embedded server. On Fluss 0.9.1 {real} cases succeed.
 
-- how: `tools/every_method` records the calls by proxies, so a method that no case calls is a failure
+- how: `tools/every_method` records the calls with proxies, and fails if no case calls a method
 - main: built from commit {commit} of {day}; no server of 1.0 is published. KV snapshots were made every second
-- checked: the embedded server and a real 0.9.1 answer as below in `tests/cluster/server/test_every_method.py`; the
-  column of main was recorded by `python -m tools.record_every_method`, and no test runs it
-- an error is shown by its code and Java's class; `local` is raised by the client itself. Where three answers are
+- checked: `tests/cluster/server/test_every_method.py` compares the table with the embedded server and a real 0.9.1;
+  `python -m tools.record_every_method` recorded the column of main, which no test checks
+- an error is shown by its code and Java's class; `local` means that the client raised it. If all three results are
   equal, one is shown
 
-What differs from main, and why:
+Differences between the embedded server and main, and their reasons:
 
 {differences}
 
