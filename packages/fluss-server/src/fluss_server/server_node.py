@@ -80,6 +80,7 @@ class Node:
         self.config = config
         self.catalog = opened.catalog
         self.ledger = opened.ledger
+        self._store = opened.store
         self.tablets = Tablets(config, opened)
         self.scans = OpenScans()
         # The server sets it when the directory is open.
@@ -125,6 +126,7 @@ class Node:
         """
         if tablet.state is not None:
             return tablet.state
+        self._store.note_plain_rows()
         pool = self._pool if tablet.kv_directory.exists() else self._creating
         return await _on_thread(pool, lambda: tablet.open_state(self.catalog.take_numbers))
 

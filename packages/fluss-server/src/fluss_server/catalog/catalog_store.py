@@ -34,7 +34,9 @@ FORMAT: Final = 2
 FORMAT_WITH_RESCALES: Final = 3
 # And this one when it gets a lake: they would delete rows that are not in the lake yet.
 FORMAT_WITH_LAKE: Final = 4
-_NEWEST: Final = FORMAT_WITH_LAKE
+# And this one when rows by key are stored as in Fluss: they would find no rows there.
+FORMAT_WITH_PLAIN_ROWS: Final = 5
+_NEWEST: Final = FORMAT_WITH_PLAIN_ROWS
 _APPLICATION_ID: Final = 0x464C5553  # "FLUS", which `file` shows
 _HASH_BYTES: Final = 16
 _SUM_MODULUS: Final = 1 << (8 * _HASH_BYTES)
@@ -241,6 +243,12 @@ class CatalogStore:
     def require_lake(self) -> None:
         """Note in the open transaction that tables are tiered into a lake from now on."""
         self._require(FORMAT_WITH_LAKE)
+
+    def note_plain_rows(self) -> None:
+        """Note that rows by key are stored as in Fluss from now on."""
+        if self._contents.version < FORMAT_WITH_PLAIN_ROWS:
+            with self.transaction():
+                self._require(FORMAT_WITH_PLAIN_ROWS)
 
     def _require(self, version: int) -> None:
         version = max(version, self._contents.version)

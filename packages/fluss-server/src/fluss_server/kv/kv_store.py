@@ -1,9 +1,11 @@
 """Rows by key on disk: RocksDB, with the offset up to which the changelog has been applied.
 
-RocksDB's own write-ahead log is off, because the changelog is one. Rows and the applied offset are
-written in one batch and therefore never disagree; what RocksDB had not flushed when the process
-was
-killed is applied from the changelog again. Only this file uses RocksDB (rocksdict).
+Keys and values of the default column family are those of Fluss (encoded primary key; schema id and
+row), in files that Fluss's RocksDB 6.20 reads, so that a copy of the files is a KV snapshot. What
+the server itself has to know is in a column family of its own. RocksDB's write-ahead log is off,
+because the changelog is one. Rows and the applied offset are written in one batch and flushed
+together, the offset never first; what RocksDB had not flushed when the process was killed is
+applied from the changelog again. Only `kv` uses RocksDB (rocksdict).
 """
 
 from __future__ import annotations
@@ -19,15 +21,17 @@ from typing import Any, Final
 from fluss.error_codes import ErrorCode
 from fluss.errors import FlussError, error_from_code
 
-# Rows and the store's state share the key space, so that one flush covers both.
-_ROW: Final = b"\x01"
-_AFTER_ROWS: Final = b"\x02"
-_STATE_KEY: Final = b"\x00state"
-_IDENTITY_KEY: Final = b"\x00identity"
-_CURRENT: Final = "CURRENT"
+# The column family of what only the server has to know.
+SERVER_FAMILY: Final = "fluss-server"
+_STATE_KEY: Final = b"state"
+_IDENTITY_KEY: Final = b"identity"
+CURRENT: Final = "CURRENT"
 _STATE = struct.Struct("<qq")
 _DISK_IS_FULL: Final = (os.strerror(errno.ENOSPC), os.strerror(errno.EDQUOT))
 _BLOOM_BITS: Final = 10  # bloom filter bits per key: lookups of missing keys cost next to nothing
+# The newest format of tables that the RocksDB of Fluss's clients (6.20) reads.
+_TABLE_FORMAT: Final = 5
+_SERVER_FAMILY_BYTES: Final = 1 << 20
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -57,26 +61,25 @@ class KvStore:
             FlussError: KV_STORAGE_EXCEPTION: its files are damaged, another process has them open,
                 or they are the rows of another bucket.
         """
-        from rocksdict import Rdict, WriteOptions
+        from fluss_server.kv.store_upgrade import finish_upgrade, upgrade
 
         self.folder = self._folder = folder
         self._identity = identity
-        folder.mkdir(parents=True, exist_ok=True)
-        # RocksDB would create a new store in this folder and remove the files of this one.
-        if not (folder / _CURRENT).exists() and any(folder.glob("*.sst")):
-            raise self._broken(FileNotFoundError(f"the file {_CURRENT} is missing"))
         try:
-            self._db = Rdict(str(folder), _options())
-            state = self._db.get(_STATE_KEY)
-            known_identity = self._db.get(_IDENTITY_KEY)
+            finish_upgrade(folder)
+            folder.mkdir(parents=True, exist_ok=True)
+            _check_complete(folder)
+            upgrade(folder)
+            self._db, self._server = open_database(folder)
+            self._server_handle = self._db.get_column_family_handle(SERVER_FAMILY)
+            state = self._server.get(_STATE_KEY)
+            known_identity = self._server.get(_IDENTITY_KEY)
         except Exception as error:  # rocksdict raises plain Exception
             raise self._broken(error) from error
         if known_identity not in {None, identity}:
-            self._db.close()
+            self.close()
             raise self._broken(ValueError("they are the rows of another bucket"))
-        without_log: Any = WriteOptions()  # its stubs call this property a method
-        without_log.disable_wal = True
-        self._write_options = without_log
+        self._write_options = without_log()
         self._is_untouched = state is None
         known = (0, 0) if state is None else _STATE.unpack(state)
         self.state = StoreState(applied_offset=known[0], row_count=known[1])
@@ -88,7 +91,7 @@ class KvStore:
         if not keys or self._is_untouched:
             return [None] * len(keys)  # a first load need not look up its keys
         try:
-            found: Any = self._db.get([_ROW + each for each in keys])
+            found: Any = self._db.get(list(keys))
         except Exception as error:
             raise self._broken(error) from error
         return list(found)
@@ -100,12 +103,13 @@ class KvStore:
         batch = WriteBatch(raw_mode=True)
         for key, value in changes.items():
             if value is None:
-                batch.delete(_ROW + key)
+                batch.delete(key)
             else:
-                batch.put(_ROW + key, value)
+                batch.put(key, value)
         if self._identity:
-            batch.put(_IDENTITY_KEY, self._identity)
-        batch.put(_STATE_KEY, _STATE.pack(state.applied_offset, state.row_count))
+            batch.put(_IDENTITY_KEY, self._identity, self._server_handle)
+        packed = _STATE.pack(state.applied_offset, state.row_count)
+        batch.put(_STATE_KEY, packed, self._server_handle)
         self._is_untouched = False
         try:
             self._db.write(batch, self._write_options)
@@ -118,9 +122,24 @@ class KvStore:
         written = self.state.applied_offset
         try:
             self._db.flush(wait=True)
+            # Second: a state without its rows would be believed.
+            self._server.flush(wait=True)
         except Exception as error:
             raise self._broken(error) from error
         self.synced_offset = written
+
+    def copy_to(self, target: Path) -> None:
+        """Copy the files of a synced store to a new directory, by hard links where there are some.
+
+        Raises:
+            FlussError: KV_STORAGE_EXCEPTION: the disk refused.
+        """
+        from rocksdict import Checkpoint
+
+        try:
+            Checkpoint(self._db).create_checkpoint(str(target))
+        except Exception as error:
+            raise self._broken(error) from error
 
     def from_key(self, start: bytes) -> Iterator[tuple[bytes, bytes]]:
         """Iterate over keys and rows in key order from a key on, as they are now.
@@ -140,8 +159,10 @@ class KvStore:
         Raises:
             FlussError: KV_STORAGE_EXCEPTION: RocksDB found damage.
         """
+        self._server_handle = None  # it would keep the files open
         try:
             self._db.close()
+            self._server.close()
         except Exception as error:  # rocksdict raises plain Exception
             raise self._broken(error) from error
 
@@ -167,6 +188,12 @@ def _broken(folder: Path, error: Exception) -> FlussError:
     )
 
 
+def _check_complete(folder: Path) -> None:
+    """Refuse a folder where RocksDB would create a new store and remove the files of this one."""
+    if not (folder / CURRENT).exists() and any(folder.glob("*.sst")):
+        raise FileNotFoundError(f"the file {CURRENT} is missing")
+
+
 class StoreSnapshot:
     """The rows of one moment."""
 
@@ -184,11 +211,9 @@ class StoreSnapshot:
 
 
 def _rows_from(source: Any, start: bytes, folder: Path) -> Iterator[tuple[bytes, bytes]]:
-    key = _ROW + start
-    for key, value in source.items(from_key=key):  # noqa: B020 - the last one is checked below
-        if key >= _AFTER_ROWS:
-            return
-        yield key[1:], value
+    key = start
+    for key, value in source.items(from_key=start):
+        yield key, value
     _check_end(source, key, folder)
 
 
@@ -204,15 +229,44 @@ def _check_end(source: Any, key: bytes, folder: Path) -> None:
         raise _broken(folder, error) from error
 
 
+def open_database(folder: Path) -> tuple[Any, Any]:
+    """Open a store's RocksDB, or create it: the rows, and what only the server has to know.
+
+    Raises:
+        Exception: As of rocksdict.
+    """
+    from rocksdict import Options, Rdict
+
+    options = _options()
+    families = {SERVER_FAMILY: Options(raw_mode=True)}
+    families[SERVER_FAMILY].set_write_buffer_size(_SERVER_FAMILY_BYTES)
+    database = Rdict(str(folder), options, column_families=families)
+    return database, database.get_column_family(SERVER_FAMILY)
+
+
+def without_log() -> Any:
+    """Return the options of writes that RocksDB does not log."""
+    from rocksdict import WriteOptions
+
+    options: Any = WriteOptions()  # its stubs call this property a method
+    options.disable_wal = True
+    return options
+
+
 def _options() -> Any:
-    from rocksdict import BlockBasedOptions, DBCompressionType, Options
+    from rocksdict import BlockBasedOptions, ChecksumType, DBCompressionType, Options
 
     options = Options(raw_mode=True)
     options.create_if_missing(True)
+    options.create_missing_column_families(True)
+    # Where RocksDB flushes by itself, the state must not become durable before its rows.
+    options.set_atomic_flush(True)
     options.set_compression_type(DBCompressionType.lz4())
     options.set_write_buffer_size(32 * 1024 * 1024)
     options.set_max_background_jobs(2)
     blocks = BlockBasedOptions()
     blocks.set_bloom_filter(_BLOOM_BITS, False)
+    blocks.set_format_version(_TABLE_FORMAT)
+    blocks.set_checksum_type(ChecksumType.crc32c())
     options.set_block_based_table_factory(blocks)
     return options
