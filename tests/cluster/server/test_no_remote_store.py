@@ -38,4 +38,4 @@ def test_no_segment_moves_and_no_token_is_needed(server):
 
 def test_the_page_of_the_server_says_so():
     words = " ".join((ROOT / "docs" / "server.md").read_text("utf-8").split())
-    assert "All segments stay in the directory of the server" in words
+    assert "All segments stay in its directory" in words

@@ -22,11 +22,14 @@ from fluss.state.log_rows import read_changes
 from fluss.state.state_at_offset import read_state
 from fluss.state.state_planner import plan_state
 from fluss.write.writer_pool import upsert_core
+from fluss_server.local_cluster import LocalCluster
 from fluss_testkit.cluster_profiles import FAST_SNAPSHOTS
 from tests.support.differential.state_model import SCHEMA, StateTable
+from tests.support.servers.fix_cluster import server_kinds
 
 STRATEGIES = ["changelog", "limit_scan", None]
 SNAPSHOT_WAIT_S = 30
+INTERVAL = FAST_SNAPSHOTS.options["kv.snapshot.interval"]
 LITTLE_MEMORY = 20_000
 HAS_ROCKSDB = importlib.util.find_spec("rocksdict") is not None
 needs_rocksdb = pytest.mark.skipif(not HAS_ROCKSDB, reason="needs fluss-core[snapshot]")
@@ -271,9 +274,13 @@ def test_an_empty_table_has_no_rows(new_table):
 # --- snapshots -----------------------------------------------------------------------------------
 
 
-@pytest.fixture(scope="module")
-def snapshot_cluster(start_cluster):
-    with start_cluster(FAST_SNAPSHOTS) as running:
+@pytest.fixture(scope="module", params=server_kinds())
+def snapshot_cluster(request):
+    if request.param == "embedded":
+        with LocalCluster(durability="none", kv_snapshot_interval=INTERVAL) as running:
+            yield running
+        return
+    with request.getfixturevalue("start_cluster")(FAST_SNAPSHOTS) as running:
         yield running
 
 

@@ -217,7 +217,7 @@ def snapshots(chance: Random, servers: ServerPair, table: DifferentialTable) -> 
         if partition_name is not None:
             request.partition_name = partition_name
         found = client.call(request)
-        # Fluss makes the first one after ten minutes, the embedded server makes none.
+        # Both make the first one within ten minutes.
         return [each.bucket_id for each in found.latest_snapshots]
 
     servers.ask(f"{table.name} snapshots", question)

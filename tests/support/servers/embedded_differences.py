@@ -1,10 +1,7 @@
 """The tests in which the embedded server differs from Fluss 0.9.1, each with its reason.
 
 These tests are expected to fail on it; one that passes is reported. All other tests that use a
-cluster pass on both. One difference fails no test: the server makes no snapshots of rows by key,
-because there is no other server to take them over. It responds "none yet" as Fluss does before its
-first one, and refuses where the log alone no longer has all rows
-(tests/cluster/server/test_kv_snapshots.py); Fluss makes one after ten minutes.
+cluster pass on both.
 """
 
 from __future__ import annotations

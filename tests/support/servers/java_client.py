@@ -2,7 +2,8 @@
 
 tools/Lookups.java prints the rows of some keys; tools/Shop.java creates tables, writes, reads,
 looks up and drops; tools/Rescaled.java does what only the client of 1.0 can;
-tools/LakeSnapshots.java asks for snapshots of a lake.
+tools/LakeSnapshots.java asks for snapshots of a lake, and tools/ReadKvSnapshots.java reads those
+of rows by key.
 """
 
 from __future__ import annotations
@@ -85,6 +86,27 @@ def ask_for_snapshots(
     """
     arguments = (bootstrap, database, table, str(snapshot_id), new_table)
     return _run("LakeSnapshots", *arguments, client=client).stdout.splitlines()
+
+
+def read_kv_snapshots(
+    bootstrap: str, database: str, table: str
+) -> tuple[list[tuple[str, int, int, int]], list[list[str]]]:
+    """Return what the Java client 1.0.0 reads from the newest KV snapshots of a table.
+
+    Returns:
+        Partition (or "-"), bucket, snapshot id and log offset of each bucket; the rows as texts.
+
+    Raises:
+        MissingRuntimeError: There is no Java here, or no jar of Fluss's client.
+    """
+    done = _run("ReadKvSnapshots", bootstrap, database, table, client=FLUSS_CLIENT_1_0)
+    lines = [line.split("\t") for line in done.stdout.splitlines()]
+    buckets = [
+        (words[1], int(words[2]), int(words[3]), int(words[4]))
+        for words in lines
+        if words[0] == "bucket"
+    ]
+    return buckets, [words[1:] for words in lines if words[0] == "row"]
 
 
 def _run(

@@ -37,6 +37,7 @@ def main() -> int:
             super_users=settings["super_users"],
             durability=Durability(settings["durability"]),
             lake=LakeLocation.of(settings["lake"]),
+            kv_snapshot_interval_ms=settings["kv_snapshot_interval_ms"],
         )
         serve(config, ready=lambda _: print("ready", flush=True), lifeline=sys.stdin.buffer)  # noqa: T201 - the parent waits for it
     except (FlussError, ValueError) as error:

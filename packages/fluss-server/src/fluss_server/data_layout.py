@@ -57,3 +57,8 @@ def log_directory(parent: Path, bucket: int) -> Path:
 def kv_directory(parent: Path, bucket: int) -> Path:
     """Return the directory of a bucket's rows by key, inside its table's or partition's."""
     return parent / f"kv-{bucket}"
+
+
+def snapshot_directory(parent: Path, bucket: int) -> Path:
+    """Return the directory of a bucket's KV snapshots, inside its table's or partition's."""
+    return parent / f"snapshots-{bucket}"

@@ -27,6 +27,7 @@ from typing import TYPE_CHECKING, Any, Final, Literal, Self
 
 from fluss.errors import ConfigError, LocalServerError, MissingExtraError
 from fluss.install_hints import how_to_install
+from fluss.model.options.units import parse_duration_ms
 from fluss.waiting import join, wait_until
 from fluss_server.directory_lock import Holder, is_served, read_holder
 from fluss_server.lake.lake_settings import LakeLocation
@@ -66,6 +67,8 @@ class LocalCluster:
         lake: A lake that tables can be tiered into: True for one in the directory, the URL of a
             catalog of Iceberg (`sqlite:///lake.db`), or a mapping with `url`, `warehouse` and
             `options`. Needs the package fluss-lake. A directory keeps its lake.
+        kv_snapshot_interval: The interval of KV snapshots of primary-key tables, as "10 s"; "0 s"
+            for none. By default 10 minutes.
         start_timeout_s: The time limit of the start.
     """
 
@@ -80,6 +83,7 @@ class LocalCluster:
         super_users: Sequence[str] = (),
         durability: str | None = None,
         lake: bool | str | Mapping[str, Any] | LakeLocation | None = None,
+        kv_snapshot_interval: str | None = None,
         start_timeout_s: float = START_TIMEOUT_S,
     ) -> None:
         if kind not in {"embedded", "real"}:
@@ -96,6 +100,11 @@ class LocalCluster:
                 "The lake of the real Fluss is a plugin of its servers.",
                 hint="JavaCluster(iceberg_lake(folder)), of fluss_testkit",
             )
+        if kind == "real" and kv_snapshot_interval is not None:
+            raise ConfigError(
+                "The interval of KV snapshots of the real Fluss is an option of its servers.",
+                hint="JavaCluster(options={'kv.snapshot.interval': '10 s'}), of fluss_testkit",
+            )
         if kind == "real" and (in_thread or durability is not None):
             raise ConfigError(
                 "The real Fluss is a process of its own and knows no durability modes.",
@@ -111,6 +120,7 @@ class LocalCluster:
             timeout_s=start_timeout_s,
             is_temporary=path is None,
             lake=LakeLocation.of(lake),
+            kv_snapshot_interval_ms=_interval_ms(kv_snapshot_interval),
         )
         self._kind = kind
         self._in_thread = in_thread
@@ -245,6 +255,14 @@ class _StartOptions:
     timeout_s: float
     is_temporary: bool = False
     lake: LakeLocation | None = None
+    kv_snapshot_interval_ms: int | None = None
+
+
+def _interval_ms(text: str | None) -> int | None:
+    try:
+        return None if text is None else parse_duration_ms(text)
+    except ValueError as error:
+        raise ConfigError(f"kv_snapshot_interval: {error}.", key="kv_snapshot_interval") from error
 
 
 class _RunningServer(ABC):
@@ -365,6 +383,7 @@ class _Child(_RunningServer):
             "durability": options.durability,
             "is_temporary": options.is_temporary,
             "lake": None if options.lake is None else options.lake.fields,
+            "kv_snapshot_interval_ms": options.kv_snapshot_interval_ms,
         }
         # Passwords go through the pipe, because every user can read a command line.
         if self._process.stdin is not None:
@@ -433,6 +452,7 @@ class _Thread(_RunningServer):
             super_users=options.super_users,
             durability=Durability(options.durability),
             lake=options.lake,
+            kv_snapshot_interval_ms=options.kv_snapshot_interval_ms,
         )
         self._ready = threading.Event()
         self._failure: BaseException | None = None

@@ -1,4 +1,4 @@
-"""Periodic work of a server: syncs, retention, expired rows, flushes, automatic partitions.
+"""Periodic work of a server: syncs, retention, expired rows, KV snapshots, automatic partitions.
 
 A round runs every second and does what is due. Each bucket is visited under its lock. An error of
 one bucket is logged, and the next round tries again.
@@ -55,6 +55,7 @@ class Maintenance:
         if self._task is not None:
             self._task.cancel()
             await asyncio.gather(self._task, return_exceptions=True)
+        await self._node.snapshots.stop()
 
     async def _run(self) -> None:
         while True:
@@ -73,6 +74,7 @@ class Maintenance:
         for tablet in node.tablets:
             await self._guarded(tablet, self._keep_synced)
         node.scans.expire(now_ms=node.now_ms())
+        node.snapshots.start_due()
         if self._round % ROW_TTL_ROUNDS == 0:
             for tablet in node.tablets:
                 if tablet.table.info.options.has_row_ttl:

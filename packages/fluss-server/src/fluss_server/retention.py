@@ -1,7 +1,8 @@
 """Retention: which segments of a bucket's log are deleted.
 
-Old rows are deleted in whole segments. Two kinds of rows are kept: changes that the stored state of
-a primary-key table does not have yet, and rows of a table with a lake that were not copied into it.
+Old rows are deleted in whole segments. Three kinds of rows are kept: changes that the stored state
+of a primary-key table does not have yet, those that its newest KV snapshot does not have, and rows
+of a table with a lake that were not copied into it.
 """
 
 from __future__ import annotations
@@ -25,10 +26,11 @@ async def expire_log(node: Node, tablet: Tablet) -> None:
         OSError: A segment cannot be deleted.
     """
     now_ms = node.now_ms()
+    ttl_ms = tablet.table.info.options.log_ttl_ms
+    older_than_ms = now_ms - ttl_ms if ttl_ms > 0 else None
     floor: int | None = None
     if tablet.table.descriptor.has_primary_key:
-        # Until the state is open, it is unknown how much of the log the state needs.
-        floor = tablet.log.start_offset if tablet.state is None else tablet.state.applied_offset
+        floor = await _end_of_rows(node, tablet, older_than_ms)
     if tablet.table.info.options.datalake_enabled:
         tiered = await _tiered_end(node, tablet)
         floor = tiered if floor is None else min(floor, tiered)
@@ -36,13 +38,26 @@ async def expire_log(node: Node, tablet: Tablet) -> None:
         if tablet.is_dropped:
             return
         tablet.log.writers.expire(now_ms=now_ms)
-        ttl_ms = tablet.table.info.options.log_ttl_ms
         await node.in_storage(
             tablet.log.expire,
-            older_than_ms=now_ms - ttl_ms if ttl_ms > 0 else None,
+            older_than_ms=older_than_ms,
             bytes_max=node.config.retention_bytes,
             floor=floor,
         )
+
+
+async def _end_of_rows(node: Node, tablet: Tablet, older_than_ms: int | None) -> int:
+    """Return the offset from which the rows by key still need the log."""
+    state = tablet.state
+    if state is None:
+        # Until the state is open, it is unknown how much of the log the state needs.
+        return tablet.log.start_offset
+    bytes_max = node.config.retention_bytes
+    expired_end = tablet.log.expired_end(older_than_ms=older_than_ms, bytes_max=bytes_max)
+    floor: int | None = None
+    if node.snapshots.interval_ms and expired_end > tablet.log.start_offset:
+        floor = await node.snapshots.hold_log(tablet, expired_end)
+    return state.applied_offset if floor is None else min(floor, state.applied_offset)
 
 
 async def _tiered_end(node: Node, tablet: Tablet) -> int:

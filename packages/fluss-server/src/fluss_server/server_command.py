@@ -17,7 +17,7 @@ from typing import Annotated, NoReturn
 import typer
 
 from fluss.errors import ConfigError, FlussError
-from fluss.model.options.units import parse_size
+from fluss.model.options.units import parse_duration_ms, parse_size
 from fluss_server.lake.lake_settings import LakeLocation
 from fluss_server.server import Server, serve
 from fluss_server.server_config import LOOPBACK, Durability, ServerConfig
@@ -28,6 +28,13 @@ _DURABILITY_HELP = "What an acknowledgement promises: " + "; ".join(
     f"{durability}: {durability.sentence}" for durability in Durability
 )
 
+_Interval = Annotated[
+    str | None,
+    typer.Option(
+        help="The interval of KV snapshots of primary-key tables, 0s for none. By default 10min, "
+        "and none with --host, because clients read the files of a snapshot themselves."
+    ),
+]
 _Lake = Annotated[
     str | None,
     typer.Option(
@@ -80,6 +87,7 @@ def server(
         str | None,
         typer.Option(help="The size limit of each bucket's log; no limit by default."),
     ] = None,
+    kv_snapshot_interval: _Interval = None,
     lake: _Lake = None,
     warehouse: _Warehouse = None,
     lake_option: _LakeOptions = None,
@@ -124,6 +132,7 @@ def server(
             retention_bytes=None
             if retention_size is None
             else _size("--retention-size", retention_size),
+            kv_snapshot_interval_ms=_interval(kv_snapshot_interval),
             lake=_lake(lake, warehouse, lake_option or []),
             repair=repair,
         )
@@ -135,6 +144,14 @@ def server(
 def _size(option: str, text: str) -> int:
     try:
         return parse_size(text)
+    except ValueError as error:
+        raise ConfigError(f"{option}: {error}.", key=option) from error
+
+
+def _interval(text: str | None) -> int | None:
+    option = "--kv-snapshot-interval"
+    try:
+        return None if text is None else parse_duration_ms(text)
     except ValueError as error:
         raise ConfigError(f"{option}: {error}.", key=option) from error
 

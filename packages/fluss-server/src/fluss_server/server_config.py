@@ -21,6 +21,8 @@ from fluss_server.lake.lake_settings import LakeLocation
 from fluss_server.log import SEGMENT_BYTES
 
 LOOPBACK: Final = "127.0.0.1"
+KV_SNAPSHOT_INTERVAL_MS: Final = 600_000
+KV_SNAPSHOTS_RETAINED: Final = 2
 
 
 class Durability(StrEnum):
@@ -97,6 +99,10 @@ class ServerConfig:
         durability: What an acknowledgement promises.
         segment_bytes: The size of a log segment.
         retention_bytes: The size limit of each bucket's log, in whole segments.
+        kv_snapshot_interval_ms: The interval of KV snapshots of primary-key tables, 0 for none. By
+            default 10 minutes, and none where other machines may connect, because clients read the
+            files of a snapshot themselves.
+        kv_snapshots_retained: How many KV snapshots of each bucket are kept.
         lake: The lake that tables can be tiered into; None for the one that the directory has.
         limits: The limits of clients.
         repair: Whether a damaged directory is repaired first, which gives up lost rows.
@@ -114,6 +120,8 @@ class ServerConfig:
     durability: Durability = Durability.PROCESS
     segment_bytes: int = SEGMENT_BYTES
     retention_bytes: int | None = None
+    kv_snapshot_interval_ms: int | None = None
+    kv_snapshots_retained: int = KV_SNAPSHOTS_RETAINED
     lake: LakeLocation | None = None
     limits: Limits = field(default_factory=Limits)
     repair: bool = False
@@ -134,6 +142,12 @@ class ServerConfig:
                 hint="Add --sasl-port 9124, or --sasl-port 0 for a free one.",
                 key="sasl_port",
             )
+        if self.kv_snapshots_retained < 1:
+            raise ConfigError(
+                f"kv_snapshots_retained is {self.kv_snapshots_retained}; one snapshot of each bucket "
+                "is kept at least.",
+                key="kv_snapshots_retained",
+            )
         for name in self.super_users:
             self._check_super_user(FlussPrincipal.of(name))
         if self.sasl_port is None and not is_loopback(self.sasl_host):
@@ -151,6 +165,14 @@ class ServerConfig:
                 or f"Name the user, too: --user {user.name}:VARIABLE",
                 key="super_users",
             )
+
+    @property
+    def snapshot_interval_ms(self) -> int:
+        """The interval of KV snapshots; 0 for none."""
+        if self.kv_snapshot_interval_ms is not None:
+            return self.kv_snapshot_interval_ms
+        is_for_others = self.sasl_port is not None and not is_loopback(self.sasl_host)
+        return 0 if is_for_others else KV_SNAPSHOT_INTERVAL_MS
 
     @property
     def is_durable(self) -> bool:

@@ -27,6 +27,7 @@ from fluss_server.maintenance import remove_tree
 from fluss_server.open_scans import OpenScans
 from fluss_server.retention import expire_log
 from fluss_server.server_config import Durability, ServerConfig
+from fluss_server.snapshots.kv_snapshots import KvSnapshots
 from fluss_server.tablets import Tablet, Tablets
 
 if TYPE_CHECKING:
@@ -88,6 +89,7 @@ class Node:
         self.tiered = TieredTables(config, opened.catalog)
         self.access = AccessControl(opened.catalog, config.super_users)
         self.passwords = UserPasswords(opened.catalog, config.users)
+        self.snapshots = KvSnapshots(self, opened.store)
         self.now_ms = clock
         self._pool = ThreadPoolExecutor(STORAGE_THREADS, thread_name_prefix="fluss-storage")
         self._creating = ThreadPoolExecutor(CREATING_THREADS, thread_name_prefix="fluss-creating")
@@ -195,6 +197,7 @@ class Node:
         """Close a dropped table or partition; its files are deleted in the background."""
         partition_id = None if partition is None else partition.partition_id
         self.scans.close_table(table.table_id, partition_id, now_ms=self.now_ms())
+        self.snapshots.forget(table.table_id, partition_id)
         await self.tablets.drop(table.table_id, partition_id)
         self.ledger.forget(table.table_id, partition_id)
         if partition is None:
@@ -245,6 +248,7 @@ class Node:
 
     def close(self) -> None:
         """Stop the storage threads, and close everything so that the next start is quick."""
+        self.snapshots.close()
         self._pool.shutdown(wait=True)
         self._creating.shutdown(wait=True)
         if self.lake is not None:

@@ -22,11 +22,12 @@ from fluss.errors import FlussError
 from fluss.model.paths import TableBucket
 from fluss_server.catalog.catalog_entries import PartitionEntry, TableEntry
 from fluss_server.data_directory import OpenDirectory
-from fluss_server.data_layout import kv_directory, log_directory
+from fluss_server.data_layout import kv_directory, log_directory, snapshot_directory
 from fluss_server.fair_lock import FairLock
 from fluss_server.put_request import KvTable
 from fluss_server.server_config import ServerConfig
 from fluss_server.server_errors import request_error
+from fluss_server.snapshots.snapshot_files import SnapshotFiles
 
 if TYPE_CHECKING:
     from fluss_server.kv.kv_tablet import KvTablet
@@ -60,6 +61,11 @@ class Tablet:
         self.log = log
         self.lock = FairLock()
         self.state: KvTablet | None = None
+        self.snapshots = SnapshotFiles(
+            snapshot_directory(directory, log.bucket.bucket_id),
+            log.bucket,
+            log.identity.directory_id,
+        )
         self.is_dropped = False
         self.schemas = _schemas_of(table)
         self._directory = directory
@@ -323,6 +329,8 @@ class Tablets:
             adopts=self._adopts,
         )
         made = Tablet(table, log, directory, partition)
+        # Before a write makes the log as long as a snapshot of changes that it has lost.
+        made.snapshots.load(end_offset=log.end_offset)
         self._open[table_id, partition_id, bucket_id] = made
         return made
 

@@ -78,6 +78,10 @@ def _leased_ids(request: Any) -> Iterable[int]:
     return [each.table_id for each in request.snapshots_to_lease]
 
 
+def _released_ids(request: Any) -> Iterable[int]:
+    return [each.table_id for each in request.buckets_to_release]
+
+
 def _prepared_ids(request: Any) -> Iterable[int]:
     return [each.table_id for each in request.bucket_offsets]
 
@@ -117,6 +121,7 @@ RIGHTS: Final[Mapping[int, Rights]] = MappingProxyType(
         ApiKey.LIST_KV_SNAPSHOTS: _of_id(_DESCRIBE),
         ApiKey.LIST_REMOTE_LOG_MANIFESTS: _of_id(_DESCRIBE),
         ApiKey.ACQUIRE_KV_SNAPSHOT_LEASE: _of_ids(_READ, _leased_ids),
+        ApiKey.RELEASE_KV_SNAPSHOT_LEASE: _of_ids(_READ, _released_ids),
         ApiKey.GET_LAKE_SNAPSHOT: _of_table(_DESCRIBE),
         # Fluss 1.0 wants nothing for these; a commit lets rows be deleted from the log.
         ApiKey.PREPARE_LAKE_TABLE_SNAPSHOT: _of_ids(_WRITE, _prepared_ids),
@@ -153,8 +158,7 @@ OPEN: Final[Mapping[int, str]] = MappingProxyType(
         ApiKey.GET_PRODUCER_OFFSETS: "the handler looks at the tables of what is stored",
         ApiKey.DELETE_PRODUCER_OFFSETS: "the handler looks at the tables of what is stored",
         ApiKey.GET_FILESYSTEM_SECURITY_TOKEN: "the token is empty",
-        ApiKey.RELEASE_KV_SNAPSHOT_LEASE: "there are no leases",
-        ApiKey.DROP_KV_SNAPSHOT_LEASE: "there are no leases",
+        ApiKey.DROP_KV_SNAPSHOT_LEASE: "the handler looks at the tables of the lease",
         ApiKey.LAKE_TIERING_HEARTBEAT: "as in Fluss; what a worker commits needs rights",
     }
 )

@@ -26,6 +26,7 @@ from fluss_server.handlers import (
     serve_producers,
     serve_rebalance,
     serve_scan_kv,
+    serve_snapshots,
     serve_tables,
     serve_unsupported,
 )
@@ -47,6 +48,7 @@ _SERVED = (
     *serve_configs.HANDLERS,
     *serve_rebalance.HANDLERS,
     *serve_lake.HANDLERS,
+    *serve_snapshots.HANDLERS,
     *serve_unsupported.HANDLERS,
 )
 

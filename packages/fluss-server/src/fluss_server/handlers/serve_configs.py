@@ -1,13 +1,12 @@
 """DESCRIBE and ALTER of the cluster's settings.
 
 Settings that Fluss can change while it runs can be changed here, too, by the same rules; they are
-kept and shown. A server of one node without remote storage has no use for their values, but for
-`security.sasl.plain.credentials`, whose users may log in.
+kept and shown. A server of one node has no use for the values of most of them: it uses
+`kv.snapshot.interval`, and `security.sasl.plain.credentials`, whose users may log in.
 """
 
 from __future__ import annotations
 
-import json
 import re
 from collections.abc import Callable, Mapping
 from types import MappingProxyType
@@ -20,11 +19,11 @@ from fluss.model.options.units import parse_duration_ms, parse_size
 from fluss.wire import messages as pb
 from fluss.wire.api import ApiKey
 from fluss_server.access import user_passwords
+from fluss_server.cluster_settings import KV_SNAPSHOT_INTERVAL, changed_settings, keep_settings
 from fluss_server.request_handler import Call, message_handler
 from fluss_server.server_errors import request_error
 from fluss_server.server_node import Node
 
-_SETTING: Final = "configs"
 _DURABILITY: Final = "embedded.durability"
 _RATIO: Final = re.compile(r"0(\.\d+)?|1(\.0+)?")
 
@@ -45,6 +44,15 @@ def _ratio(text: str) -> object:
     return text
 
 
+def _interval(text: str) -> object:
+    if not parse_duration_ms(text):
+        raise request_error(
+            ErrorCode.CONFIG_EXCEPTION,
+            f"Invalid {KV_SNAPSHOT_INTERVAL} can not be negative or zero: 0 ms",
+        )
+    return text
+
+
 _Check = tuple[str, Callable[[str], object]]
 _DURATION: Final[_Check] = ("Duration", parse_duration_ms)
 _SIZE: Final[_Check] = ("MemorySize", parse_size)
@@ -55,7 +63,7 @@ DYNAMIC: Final[Mapping[str, _Check]] = MappingProxyType(
         "coordinator.rebalance.max-inflight-tasks": ("Integer", _int),
         "kv.leader-replica.memory-reserved": _SIZE,
         "kv.rocksdb.shared-rate-limiter.bytes-per-sec": _SIZE,
-        "kv.snapshot.interval": _DURATION,
+        KV_SNAPSHOT_INTERVAL: ("Duration", _interval),
         "log.replica.min-in-sync-replicas-number": ("Integer", _int),
         "log.retention.roll-active-segment.enabled": ("Boolean", _bool),
         "server.data-disk.write-limit-ratio": ("Double", _ratio),
@@ -75,7 +83,7 @@ def describe_configs(
         config_value=str(node.config.durability),
         config_source=ConfigSource.INITIAL_SERVER_CONFIG,
     )
-    for key, value in sorted(_stored(node).items()):
+    for key, value in sorted(changed_settings(node.catalog).items()):
         response.configs.add(
             config_key=key, config_value=value, config_source=ConfigSource.DYNAMIC_SERVER_CONFIG
         )
@@ -94,7 +102,7 @@ def alter_configs(
 ) -> pb.AlterClusterConfigsResponse:
     """Change settings: all that the request names, or none."""
     del call
-    changed = _stored(node)
+    changed = changed_settings(node.catalog)
     credentials = known = node.passwords.setting
     for each in request.alter_configs:
         value = each.config_value if each.HasField("config_value") else None
@@ -103,8 +111,8 @@ def alter_configs(
             credentials = _changed_credentials(credentials, value, operation)
         else:
             _apply(changed, each.config_key, value, operation)
-    if changed != _stored(node):
-        node.catalog.put_setting(_SETTING, json.dumps(changed))
+    if changed != changed_settings(node.catalog):
+        keep_settings(node.catalog, changed)
     if credentials != known:
         node.passwords.store(credentials)
     return pb.AlterClusterConfigsResponse()
@@ -124,12 +132,6 @@ def _changed_credentials(
             return user_passwords.without_entries(known or {}, value)
         case _:
             raise _without_value(user_passwords.KEY)
-
-
-def _stored(node: Node) -> dict[str, str]:
-    text = node.catalog.setting(_SETTING)
-    found: dict[str, str] = {} if text is None else json.loads(text)
-    return found
 
 
 def _apply(

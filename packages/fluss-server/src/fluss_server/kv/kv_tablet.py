@@ -332,6 +332,12 @@ class KvTablet:
         self._store.sync()
         self._unsynced_since_ms = None
 
+    def copy_to(self, target: Path) -> StoreState:
+        """Flush, and copy the files of the rows to a new directory; return their state."""
+        self.flush()
+        self._store.copy_to(target)
+        return self._store.state
+
     def close(self) -> None:
         """Flush, and close the store."""
         try:

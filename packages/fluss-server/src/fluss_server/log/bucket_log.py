@@ -466,16 +466,8 @@ class BucketLog:
             if is_old and self.high_watermark == self.end_offset:
                 self.roll()
                 self.publish()
-        surplus = 0 if bytes_max is None else self.size_bytes - bytes_max
-        count = 0
-        for segment in self._segments[:-1]:
-            is_old = older_than_ms is not None and segment.newest_timestamp < older_than_ms
-            if not is_old and surplus <= 0:
-                break
-            if floor is not None and segment.end_offset > floor:
-                break
-            surplus -= segment.size
-            count += 1
+        expired = self._expired(older_than_ms, bytes_max)
+        count = sum(floor is None or each.end_offset <= floor for each in expired)
         if not count:
             return 0
         # The list first: the next start deletes an unlisted segment, and refuses a missing one.
@@ -484,6 +476,23 @@ class BucketLog:
         for segment in gone:
             segment.delete()
         return count
+
+    def expired_end(self, *, older_than_ms: int | None, bytes_max: int | None = None) -> int:
+        """Return the offset up to which segments have expired, even if they are still needed."""
+        last = self._active
+        if older_than_ms and not last.is_empty and last.newest_timestamp < older_than_ms:
+            return self.end_offset
+        expired = self._expired(older_than_ms, bytes_max)
+        return max((each.end_offset for each in expired), default=self.start_offset)
+
+    def _expired(self, older_than_ms: int | None, bytes_max: int | None) -> Iterator[Segment]:
+        """Iterate over the complete segments that are too old or too many, oldest first."""
+        surplus = 0 if bytes_max is None else self.size_bytes - bytes_max
+        for segment in self._segments[:-1]:
+            if surplus <= 0 and not (older_than_ms and segment.newest_timestamp < older_than_ms):
+                return
+            surplus -= segment.size
+            yield segment
 
     def close_files(self) -> None:
         """Close the files until they are used again."""
