@@ -97,6 +97,8 @@ class Engine:
 def _engines(table: Any, files: list[str]) -> list[Engine]:
     tail = {"start": _lake_ends(table), "lake": "off"}
     columns = list(COLUMNS)
+    # The names of folders are partitions of Iceberg, and not columns.
+    of_pandas: Any = {"columns": columns, "dtype_backend": "pyarrow", "partitioning": None}
     con, plain = fluss_duckdb.connect(), duckdb.connect()
     return [
         Engine(
@@ -119,7 +121,10 @@ def _engines(table: Any, files: list[str]) -> list[Engine]:
             name="DuckDB",
             union=lambda: con.fluss(table).to_arrow_table().num_rows,
             apart=lambda: (
-                plain.read_parquet(files).select(*columns).to_arrow_table().num_rows
+                plain.read_parquet(files, hive_partitioning=False)
+                .select(*columns)
+                .to_arrow_table()
+                .num_rows
                 + con.fluss(table, **tail).to_arrow_table().num_rows
             ),
         ),
@@ -127,7 +132,7 @@ def _engines(table: Any, files: list[str]) -> list[Engine]:
             name="pandas",
             union=lambda: len(fluss.pandas.read_fluss(table)),
             apart=lambda: (
-                len(pd.read_parquet(files, columns=columns, dtype_backend="pyarrow"))
+                len(pd.read_parquet(files, **of_pandas))
                 + len(fluss.pandas.read_fluss(table, **tail))
             ),
         ),

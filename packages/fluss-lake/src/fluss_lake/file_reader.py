@@ -21,6 +21,7 @@ from fluss.model.predicates.binding import BoundPredicate
 from fluss.model.schema.schema import Schema
 from fluss.records.arrow.numpy_arrays import from_numpy, to_numpy
 from fluss_lake.deletes import Deletes
+from fluss_lake.dictionary_columns import dictionary_columns, without_dictionary
 from fluss_lake.file_plan import OFFSET, TIMESTAMP, DataFile
 from fluss_lake.iceberg_parts import open_file, places_by_id
 from fluss_lake.order import in_order, overlapping
@@ -100,6 +101,11 @@ class PartReader:
             )
             if self.note is not None and groups.left_out_by_condition:
                 self.note(groups.left_out_by_condition)
+            by_dictionary = dictionary_columns(parquet.metadata, stored)
+            if by_dictionary:
+                parquet = pq.ParquetFile(
+                    source, metadata=parquet.metadata, read_dictionary=by_dictionary
+                )
             for run in groups.runs:
                 first = run.first_row
                 for batch in parquet.iter_batches(
@@ -154,7 +160,8 @@ class PartReader:
 def _arranged(batch: pa.RecordBatch, found: Mapping[str, str | None]) -> pa.RecordBatch:
     """The batch with the present column names, and NULLs for columns that the file lacks."""
     arrays = [
-        pa.nulls(batch.num_rows) if name is None else batch.column(name) for name in found.values()
+        pa.nulls(batch.num_rows) if name is None else without_dictionary(batch.column(name))
+        for name in found.values()
     ]
     if not arrays:
         return _batch([], pa.schema([]), batch.num_rows)

@@ -1,0 +1,94 @@
+"""Columns that are read by their dictionaries have the same rows as those read value by value."""
+
+from types import SimpleNamespace
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+from fluss_lake import file_reader
+from fluss_lake.dictionary_columns import dictionary_columns
+from fluss_lake.file_plan import DataFile, DeleteFile
+from fluss_lake.file_reader import PartReader
+from tests.unit.lake.tables import schema_of
+
+ROWS, GROUP_ROWS = 300_000, 70_000
+RNG = np.random.default_rng(1)
+KINDS = RNG.integers(0, 90, ROWS)
+TEXTS = pa.array([None, "", *(f"text {each}" for each in range(98))])
+COLUMNS = {
+    "few": TEXTS.take(pa.array(KINDS)),
+    # Each row group has a dictionary of its own.
+    "growing": pa.array([f"g{each // 9_000}" for each in range(ROWS)]),
+    "bytes": TEXTS.cast(pa.binary()).take(pa.array(KINDS)),
+    "nothing": pa.nulls(ROWS, pa.string()),
+    "different": pa.array([f"text {each}" for each in range(ROWS)]),
+    "id": pa.array(np.arange(ROWS)),
+}
+TYPES = {"bytes": "BYTES", "id": "BIGINT"}
+
+
+@pytest.fixture(scope="module")
+def path(tmp_path_factory):
+    fields = [
+        pa.field(name, array.type, metadata={"PARQUET:field_id": str(number)})
+        for number, (name, array) in enumerate(COLUMNS.items(), start=1)
+    ]
+    rows = pa.Table.from_arrays(list(COLUMNS.values()), schema=pa.schema(fields))
+    path = tmp_path_factory.mktemp("files") / "rows.parquet"
+    pq.write_table(rows, path, row_group_size=GROUP_ROWS, store_schema=False)
+    return str(path)
+
+
+def read(path, deletes=()):
+    fields = [
+        SimpleNamespace(name=name, field_id=number, required=False)
+        for number, name in enumerate(COLUMNS, start=1)
+    ]
+    by_key = {each.name: each for each in fields} | {each.field_id: each for each in fields}
+    schema = SimpleNamespace(find_field=by_key.get, fields=fields, identifier_field_ids=[])
+    io = SimpleNamespace(new_input=lambda path: SimpleNamespace(open=lambda **_: pa.OSFile(path)))
+    reader = PartReader(
+        table=SimpleNamespace(io=io, schema=lambda: schema),
+        schema=schema_of(**{name: TYPES.get(name, "STRING") for name in COLUMNS}),
+        columns=tuple(COLUMNS),
+        with_places=False,
+    )
+    file = DataFile(
+        path=path, rows=ROWS, size_bytes=1, sequence=1, offsets=(0, ROWS), deletes=tuple(deletes)
+    )
+    found = [each.batch for each in reader.read(SimpleNamespace(files=(file,)), 0, ROWS)]
+    return pa.Table.from_batches(found).combine_chunks()
+
+
+def test_columns_of_few_values_are_chosen(path):
+    metadata = pq.ParquetFile(path).metadata
+    chosen = dictionary_columns(metadata, [*COLUMNS, "another"])
+    assert set(chosen) >= {"few", "growing", "bytes"}
+    assert not {"different", "id"} & set(chosen)
+
+
+def test_all_rows_are_those_that_were_written(path):
+    assert read(path).to_pydict() == {name: each.to_pylist() for name, each in COLUMNS.items()}
+
+
+def test_both_ways_read_the_same(path, tmp_path, monkeypatch):
+    columns = {"few": pa.array(["text 3", "text 7"]), "pos": pa.array([1, ROWS - 1])}
+    equal = tmp_path / "e.parquet"
+    field = pa.field("few", pa.string(), metadata={"PARQUET:field_id": "1"})
+    pq.write_table(pa.Table.from_arrays([columns["few"]], schema=pa.schema([field])), equal)
+    places = tmp_path / "p.parquet"
+    pq.write_table(pa.table({"file_path": [path] * 2, "pos": columns["pos"]}), places)
+    deletes = [
+        DeleteFile(path=str(equal), sequence=2, equality_ids=(1,)),
+        DeleteFile(path=str(places), sequence=2, equality_ids=()),
+    ]
+    by_dictionary = [read(path), read(path, deletes)]
+    monkeypatch.setattr(file_reader, "dictionary_columns", lambda *_: [])
+    by_value = [read(path), read(path, deletes)]
+    for mine, other in zip(by_dictionary, by_value, strict=True):
+        mine.validate(full=True)
+        assert mine.schema == other.schema
+        assert mine.equals(other)
+    assert by_value[0].num_rows > by_value[1].num_rows + 2
