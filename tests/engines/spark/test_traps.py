@@ -83,6 +83,7 @@ def test_a_session_without_preparation_reads(spark, cluster, database, log):
     assert [tuple(each) for each in found.collect()] == [(2, "b")]
 
 
+@pytest.mark.one_server
 def test_a_session_that_is_prepared_warns_of_nothing(cluster, database, log, tmp_path):
     # Spark says of every format that it has found by itself that it was replaced, and finds and
     # replaces it for each streaming query once more.
