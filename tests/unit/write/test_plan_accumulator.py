@@ -81,6 +81,28 @@ def test_batches_that_fill_grow_back_to_the_maximum():
     assert sizes.target_bytes == SETTINGS.batch_bytes_max
 
 
+def test_batches_after_a_pause_start_small_and_double():
+    sizes = BatchSizes(SETTINGS)
+    for _ in range(2):
+        found = []
+        for _ in range(6):
+            found.append(sizes.target_bytes)
+            sizes.observe(sizes.target_bytes)
+        least, most = SETTINGS.batch_bytes_min, SETTINGS.batch_bytes_max
+        assert found == [min(least << step, most) for step in range(6)]
+        sizes.pause()
+
+
+def test_small_batches_at_the_start_do_not_count_as_those_of_a_quiet_table():
+    sizes = BatchSizes(SETTINGS)
+    for _ in range(100):
+        sizes.observe(sizes.target_bytes)
+        sizes.pause()
+    for _ in range(10):
+        sizes.observe(sizes.target_bytes)
+    assert sizes.target_bytes == SETTINGS.batch_bytes_max
+
+
 def test_fixed_batches_do_not_adapt():
     sizes = BatchSizes(WriterSettings(has_dynamic_batches=False))
     sizes.observe(10)

@@ -117,21 +117,39 @@ class BucketQueue:
 
 
 class BatchSizes:
-    """The target size of a writer's batches: it falls where they never fill, up to the limit."""
+    """The target size of a writer's batches: it falls where they never fill, up to the limit.
 
-    __slots__ = ("_is_dynamic", "_largest", "_smallest", "target_bytes")
+    After a pause, when servers have nothing to do, it starts small and doubles with each batch
+    that fills: the servers write the first rows while the caller makes the next ones.
+    """
+
+    __slots__ = ("_is_dynamic", "_largest", "_smallest", "_start", "_steady")
 
     def __init__(self, settings: WriterSettings) -> None:
         self._is_dynamic = settings.has_dynamic_batches
         self._largest = settings.batch_bytes_max
         self._smallest = min(settings.batch_bytes_min, settings.batch_bytes_max)
-        self.target_bytes = settings.batch_bytes_max
+        self._steady = settings.batch_bytes_max
+        self._start = self._largest
+        self.pause()
+
+    @property
+    def target_bytes(self) -> int:
+        """The size from which on the next batch is full."""
+        return min(self._steady, self._start)
+
+    def pause(self) -> None:
+        """Note that everything is written, and no row waits."""
+        if self._is_dynamic:
+            self._start = self._smallest
 
     def observe(self, batch_bytes: int) -> None:
         """Learn from a batch that was sealed."""
         if not self._is_dynamic:
             return
-        if batch_bytes > self.target_bytes * _NEARLY_FULL:
-            self.target_bytes = min(int(self.target_bytes * _GROW), self._largest)
-        elif batch_bytes < self.target_bytes * _HALF_EMPTY:
-            self.target_bytes = max(int(self.target_bytes * _SHRINK), self._smallest)
+        if batch_bytes > self._steady * _NEARLY_FULL:
+            self._steady = min(int(self._steady * _GROW), self._largest)
+        elif batch_bytes < min(self._steady * _HALF_EMPTY, self._start):
+            self._steady = max(int(self._steady * _SHRINK), self._smallest)
+        if batch_bytes >= self._start:
+            self._start = min(self._start * 2, self._largest)

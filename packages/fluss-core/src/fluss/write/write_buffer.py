@@ -406,6 +406,10 @@ class WriteBuffer:
         pending = [each for each in self._incomplete if not each.is_completed]
         if pending:
             await all_completed(pending)
+        with self._lock:
+            if not (self.open_rows.count or self._incomplete):
+                self._sizes.pause()
+                self.open_rows.target_bytes = self._sizes.target_bytes
 
     def settle(self) -> FlussError | None:
         """Report the rows until now in `progress`, and count from here on; the first failure.
