@@ -160,8 +160,7 @@ def test_a_filter_of_nanoseconds_gives_what_spark_would(session, read):
             "1600-02-29T00:00:00",
         )
         for test in ("{} = {}", "{} <> {}", "{} <= {}", "{} > {}", "NOT {} >= {}", "{} IN ({})"):
-            for said in constants:
-                conditions.append(test.format(column, f"'{said}{zone}'"))
+            conditions += [test.format(column, f"'{said}{zone}'") for said in constants]
     expected = chosen_by_spark(read("times"), conditions)
     for condition in conditions:
         found = sorted(row.id for row in read("times", filter=condition).collect())
