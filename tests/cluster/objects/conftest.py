@@ -21,10 +21,9 @@ SCHEMA = pa.schema([("id", pa.int64()), ("noise", pa.string())])
 FAST = {"retry.backoff-ms": "5", "retry.backoff-max-ms": "50"}
 
 
-@pytest.fixture(scope="session")
-def filled(s3_cluster, gate):
-    """The URL of a database, with a log of one bucket in many segments."""
-    url = f"fluss://{s3_cluster.bootstrap_servers}/objects"
+def fill(bootstrap, gate):
+    """Create a database with a log of one bucket in many segments; return its URL."""
+    url = f"fluss://{bootstrap}/objects"
     with fluss.connect(url, **IMPATIENT) as session:
         session.create_database("objects")
         table = session.create_table("log", SCHEMA, buckets=1, properties=LOCAL_SEGMENTS)
@@ -40,6 +39,12 @@ def filled(s3_cluster, gate):
 
         eventually(has_moved)
     return url
+
+
+@pytest.fixture(scope="session")
+def filled(s3_cluster, gate):
+    """The URL of a database, with a log of one bucket in many segments."""
+    return fill(s3_cluster.bootstrap_servers, gate)
 
 
 @pytest.fixture

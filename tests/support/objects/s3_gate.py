@@ -21,7 +21,7 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
-from urllib.parse import quote
+from urllib.parse import parse_qs, quote
 
 HOST = "127.0.0.1"
 SERVER_KEY = "server-key"
@@ -48,9 +48,10 @@ class Get:
     """One GET of a client.
 
     Attributes:
-        path: The object, with its bucket.
+        path: The object, with its bucket, wherever the request named it.
         range: The value of the header `Range`; None for the whole object.
         access_key: Whose credentials signed it.
+        host: The value of the header `Host`.
         status: How it was answered.
         body_bytes: How many bytes of the body were sent.
         in_flight: How many GETs were in flight when it came, itself included.
@@ -91,6 +92,7 @@ class Gate:
         delay_s: How long each GET of a client takes at least.
         fault_of: Returns the fault of a GET, or None; called for each one.
         gets: The GETs of clients.
+        token_requests: The actions that servers requested of the token service.
     """
 
     moto_port: int
@@ -99,6 +101,7 @@ class Gate:
     delay_s: float = 0.0
     fault_of: Callable[[Get], Fault | None] = lambda _: None
     gets: list[Get] = field(default_factory=list)
+    token_requests: list[str] = field(default_factory=list)
     issued: dict[str, _Issued] = field(default_factory=dict)
     secrets: set[str] = field(default_factory=set)
     port: int = 0
@@ -212,6 +215,7 @@ class _Handler(BaseHTTPRequestHandler):
         found = _CREDENTIAL.search(self.headers.get("Authorization", ""))
         access_key, service = found.groups() if found else ("", "")
         if service == "sts":
+            self.gate.token_requests += parse_qs(body.decode()).get("Action", [])
             status, headers, answer = self._forward(body)
             self._answer(status, headers, self.gate.issue(answer) if status == 200 else answer)
             return
@@ -220,7 +224,7 @@ class _Handler(BaseHTTPRequestHandler):
             self._serve(body, self.gate.refusal(access_key, token))
             return
         get = Get(
-            path=self.path.split("?")[0].lstrip("/"),
+            path=self._object(),
             range=self.headers.get("Range"),
             access_key=access_key,
             host=self.headers.get("Host", ""),
@@ -254,6 +258,11 @@ class _Handler(BaseHTTPRequestHandler):
         sent = self._answer(status, headers, answer, cut)
         if get is not None and status in {200, 206}:
             get.body_bytes = sent
+
+    def _object(self) -> str:
+        path = self.path.split("?")[0].lstrip("/")
+        in_host = self.headers.get("Host", "").startswith(f"{BUCKET}.")
+        return f"{BUCKET}/{path}" if in_host else path
 
     def _body(self) -> bytes:
         if self.headers.get("Transfer-Encoding", "").lower() == "chunked":

@@ -36,6 +36,15 @@ def test_without_facts_the_file_system_decides():
     assert made(facts={"fs.s3a.path.style.access": "false"}) == CREDENTIALS
 
 
+@pytest.mark.parametrize("style", [{}, {"fs.s3a.path.style.access": "false"}])
+def test_where_servers_name_buckets_in_the_host_so_does_s3fs(style):
+    facts = {"fs.s3a.endpoint": "http://minio:9000", **style}
+    assert made(facts=facts)["config_kwargs"] == {"s3": {"addressing_style": "virtual"}}
+    own = {"config_kwargs": {"s3": {"addressing_style": "path"}}}
+    assert made(facts=facts, own=own)["config_kwargs"] == own["config_kwargs"]
+    assert "config_kwargs" not in made(facts=facts, own={"endpoint_url": "http://other:1"})
+
+
 def test_oss_is_given_what_ossfs_calls_it():
     facts = {"fs.oss.endpoint": "oss-cn-hangzhou.aliyuncs.com", "fs.oss.region": "cn-hangzhou"}
     options = made("oss", facts=facts)

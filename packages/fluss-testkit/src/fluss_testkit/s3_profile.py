@@ -27,6 +27,7 @@ def s3_store(
     secret_key: str,
     region: str = "us-east-1",
     role: str | None = None,
+    path_style: bool = True,
 ) -> Profile:
     """Return the profile of a cluster that keeps its remote files in S3.
 
@@ -37,6 +38,7 @@ def s3_store(
         secret_key: Its secret.
         region: The region of the store.
         role: The role whose credentials clients get; None for those of the access key.
+        path_style: Whether requests name the bucket in the path; otherwise the host name does.
     """
     options = {
         "remote.data.dir": url,
@@ -44,7 +46,7 @@ def s3_store(
         "s3.access-key": access_key,
         "s3.secret-key": secret_key,
         "s3.region": region,
-        "s3.path-style-access": "true",
+        "s3.path-style-access": str(path_style).lower(),
         "s3.assumed.role.sts.endpoint": endpoint,
     }
     if role is not None:

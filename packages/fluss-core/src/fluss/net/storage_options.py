@@ -39,7 +39,7 @@ def storage_options(
     Raises:
         ProtocolError: The token cannot be read.
     """
-    options = _of_store(scheme, facts)
+    options = _of_store(scheme, facts, has_own_endpoint="endpoint_url" in own)
     if uses_token and token:
         options |= _credentials(token)
     return _merged(options, own)
@@ -73,7 +73,7 @@ def _credentials(token: bytes) -> dict[str, Any]:
     return {key: value for key, value in options.items() if value is not None}
 
 
-def _of_store(scheme: str, facts: Mapping[str, str]) -> dict[str, Any]:
+def _of_store(scheme: str, facts: Mapping[str, str], *, has_own_endpoint: bool) -> dict[str, Any]:
     endpoint = _fact(facts, ".endpoint")
     url = f"https://{endpoint}" if endpoint and "://" not in endpoint else endpoint
     if scheme in OSS_SCHEMES:
@@ -89,6 +89,9 @@ def _of_store(scheme: str, facts: Mapping[str, str]) -> dict[str, Any]:
     is_path_style = _fact(facts, ".path.style.access").lower() == "true"
     if is_path_style:
         options["config_kwargs"] = {"s3": {"addressing_style": "path"}}
+    elif url and not has_own_endpoint:
+        # As the servers address it; for an endpoint by name, botocore would use the path.
+        options["config_kwargs"] = {"s3": {"addressing_style": "virtual"}}
     return options
 
 
