@@ -10,7 +10,13 @@ import pytest
 
 from fluss.connection.connection import ClientConnection
 from fluss.dialects.log_scanner import LogScanner
-from fluss.errors import CorruptDataError, FlussError, MissingExtraError, ProtocolError
+from fluss.errors import (
+    CorruptDataError,
+    FlussError,
+    MissingExtraError,
+    ProtocolError,
+    RemoteStorageError,
+)
 from fluss.log import remote_log
 from fluss.log.log_scan import LogScanCore
 from fluss.log.plan_fetch import Position
@@ -340,3 +346,17 @@ def test_a_file_system_that_fsspec_does_not_have_is_named():
     file = RemoteFile(path="nosuch://x/y", scheme="nosuch", options={})
     with pytest.raises(MissingExtraError, match="no file system for nosuch"):
         file.read(0, 10)
+
+
+def test_options_that_a_file_system_refuses_are_an_error_without_their_secrets(monkeypatch):
+    class Needy:
+        def __init__(self, **options):
+            raise ValueError(f"account_name is missing, found {options}")
+
+    monkeypatch.setattr(fsspec, "get_filesystem_class", lambda _: Needy)
+    options = {"token": "top-secret", "connection_string": "AccountKey=top-secret;"}
+    file = RemoteFile(path="abfs://c@a/f", scheme="abfs", options=options)
+    with pytest.raises(RemoteStorageError, match="abfs://c@a/f cannot be read: account") as caught:
+        file.read(0, 10)
+    assert "remote-file.storage-options" in caught.value.hint
+    assert "top-secret" not in str(caught.value) + repr(caught.value.facts)

@@ -1,5 +1,7 @@
 """What failures of stores mean, told by the shapes in which libraries raise them."""
 
+from enum import StrEnum
+
 import pytest
 
 from fluss.errors import (
@@ -37,6 +39,18 @@ class OssError(Exception):
         self.code, self.status = code, status
 
 
+class AzureError(Exception):
+    """As azure-core's: with attributes of other names, and a code that may be an enum."""
+
+    def __init__(self, code, status):
+        super().__init__("Server failed to authenticate the request")
+        self.error_code, self.status_code = code, status
+
+
+class AzureCode(StrEnum):
+    REFUSED = "AuthenticationFailed"
+
+
 def caused(error, cause):
     error.__cause__ = cause
     return error
@@ -58,6 +72,9 @@ def caused(error, cause):
         (OssError("SecurityTokenExpired", 403), RemoteAccessError),
         (caused(FileNotFoundError("x"), ClientError("NoSuchKey", 404)), RemoteFileNotFoundError),
         (ClientError("NoSuchBucket", 404), RemoteFileNotFoundError),
+        (AzureError(AzureCode.REFUSED, 403), RemoteAccessError),
+        (AzureError("ServerBusy", 503), RemoteUnavailableError),
+        (AzureError(None, 404), RemoteFileNotFoundError),
         (FileNotFoundError(2, "no such file"), RemoteFileNotFoundError),
         (ClientError("PermanentRedirect", 301), RemoteStorageError),
         (RuntimeError("who knows"), RemoteStorageError),

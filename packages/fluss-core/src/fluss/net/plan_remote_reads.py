@@ -186,6 +186,10 @@ def _facts(error: BaseException) -> tuple[str, int | None]:
         if isinstance(status, int) and status > 0:  # oss2, aiohttp, gcsfs
             code = getattr(each, "code", "")
             return code if isinstance(code, str) else "", status
+        status = getattr(each, "status_code", None)
+        if isinstance(status, int):  # azure
+            named = getattr(each, "error_code", None)
+            return str(getattr(named, "value", named) or ""), status
     return "", None
 
 

@@ -23,6 +23,7 @@ import anyio.to_thread
 
 from fluss.errors import FlussError, MissingExtraError, RemoteStorageError
 from fluss.install_hints import how_to_install
+from fluss.model.options.secrets import is_secret
 from fluss.net.cluster_client import Cluster
 from fluss.net.counters import Counters
 from fluss.net.plan_remote_reads import (
@@ -267,8 +268,8 @@ class RemoteFile:
         return data
 
     def _secrets(self) -> tuple[str, ...]:
-        found = (self.options.get(key) for key in ("secret", "token"))
-        return tuple(each for each in found if isinstance(each, str) and each)
+        texts = ((key, value) for key, value in self.options.items() if isinstance(value, str))
+        return tuple(value for key, value in texts if is_secret(key, value))
 
     def _filesystem(self) -> Any:
         made = self.filesystems.get(self.scheme)
@@ -285,12 +286,20 @@ class RemoteFile:
                 f"{self.scheme}:// (s3fs, ossfs, gcsfs ...)",
             ) from error
         try:
-            # fsspec's own cache would keep each one forever, and with it an expired token.
-            made = fsspec.filesystem(self.scheme, skip_instance_cache=True, **self.options)
+            kind = fsspec.get_filesystem_class(self.scheme)
         except (ImportError, ValueError) as error:
             raise MissingExtraError(
                 f"fsspec has no file system for {self.scheme}://: {error}",
                 hint=f"Install the one for {self.scheme}:// (s3fs, ossfs, gcsfs ...).",
+            ) from error
+        try:
+            # fsspec's own cache would keep each one forever, and with it an expired token.
+            made = kind(skip_instance_cache=True, **self.options)
+        except ValueError as error:
+            found = explain(self.path, error, self._secrets())
+            raise found.with_context(
+                hint="remote-file.storage-options are passed to the file system for "
+                f"{self.scheme}://, also the credentials that the cluster does not provide."
             ) from error
         if self.scheme in S3_SCHEMES:
             made.retries = 1
