@@ -8,6 +8,7 @@ new minor version of pyiceberg, check this file and `iceberg_parts`, and no othe
 
 from __future__ import annotations
 
+import errno
 import uuid
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -60,6 +61,7 @@ from pyiceberg.table.update import (
 from pyiceberg.typedef import Record
 from pyiceberg.types import IcebergType, IntegerType, ListType, NestedField, StructType
 
+from fluss.errors import FlussError
 from fluss_lake.lake_errors import LakeConflictError
 
 BRANCH: Final = "main"
@@ -69,6 +71,7 @@ EQUALITY_DELETES: Final = DataFileContent.EQUALITY_DELETES
 MANIFESTS_MAX: Final = 100
 MANIFEST_BYTES: Final = 8 * 1024 * 1024
 _COMPRESSION: Final = "deflate"
+_UNWRITABLE: Final = {errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EROFS, errno.EACCES}
 
 
 # --- files ------------------------------------------------------------------------------------
@@ -242,6 +245,7 @@ def commit_change(table: Table, base_id: int | None, change: Change) -> int:
 
     Raises:
         LakeConflictError: The table's newest snapshot is another one; nothing was committed.
+        FlussError: The files of the snapshot cannot be written; nothing was committed.
     """
     made = _SnapshotMaker(table, base_id, change)
     try:
@@ -265,12 +269,14 @@ def commit_change(table: Table, base_id: int | None, change: Change) -> int:
     except LakeConflictError:
         made.remove_files()
         raise
-    except Exception:
+    except Exception as error:
         # The answer may have been lost: the table shows whether it has the snapshot. If the table
         # cannot be loaded either, the files stay, because a snapshot may refer to them.
         table.refresh()
         if table.snapshot_by_id(made.snapshot_id) is None:
             made.remove_files()
+            if isinstance(error, OSError) and error.errno in _UNWRITABLE:
+                raise _unwritable(table, error) from error
             raise
     table.refresh()
     return made.snapshot_id
@@ -333,6 +339,18 @@ def conflict(table: Table, why: str) -> LakeConflictError:
     return LakeConflictError(
         f"The lake of {name} has another snapshot than the one this round started with: {why}.",
         hint="Nothing was committed. The next round starts from the new snapshot.",
+        table=name,
+    )
+
+
+def _unwritable(table: Table, error: OSError) -> FlussError:
+    """The error of a snapshot whose files cannot be written."""
+    name = ".".join(table.name())
+    why = " ".join(str(error).split())[:300] or type(error).__name__
+    return FlussError(
+        f"The snapshot of the lake of {name} cannot be written: {why}.",
+        hint="The disk may be full, or the worker may not be allowed to write. Nothing was committed; "
+        "the next round starts where this one did.",
         table=name,
     )
 
