@@ -7,8 +7,6 @@ Rounds of `fluss tier` and of the job may take turns.
 
 from __future__ import annotations
 
-import datetime as dt
-import decimal
 import random
 import sys
 import time
@@ -21,6 +19,7 @@ from fluss.errors import SnapshotNotFoundError
 from fluss_testkit.java_cluster import JavaCluster
 from fluss_testkit.lake_profile import iceberg_lake
 from tests.support.hypothesis_profiles import IS_EXHAUSTIVE
+from tests.support.lake.all_types import TYPES_FOR_JAVA, row_for_java
 from tests.support.lake.flink_tiering import flink_tiering
 from tests.support.lake.rounds import one_round
 
@@ -29,28 +28,6 @@ ROUNDS = 4
 ALTERNATIONS = 5
 ROUND_TIMEOUT_S = 400
 PROPERTIES = {"table.datalake.enabled": "true"}
-ALL_TYPES = {
-    "id": "BIGINT",
-    "tiny": "TINYINT",
-    "small": "SMALLINT",
-    "number": "INT",
-    "single": "FLOAT",
-    "double": "DOUBLE",
-    "truth": "BOOLEAN",
-    "text": "STRING",
-    "fixed": "CHAR(2)",
-    "exact": "DECIMAL(10,2)",
-    "bytes": "BYTES",
-    "two": "BINARY(2)",
-    "day": "DATE",
-    "clock": "TIME(3)",
-    "at_ms": "TIMESTAMP(3)",
-    "at_us": "TIMESTAMP(6)",
-    "zoned": "TIMESTAMP_LTZ(6)",
-    "list": "ARRAY<INT>",
-    "map": "MAP<STRING,INT>",
-    "pair": "ROW<x INT, y STRING>",
-}
 PLAIN = {"id": "BIGINT", "day": "STRING", "n": "INT"}
 
 pytestmark = [
@@ -60,34 +37,6 @@ pytestmark = [
 ]
 
 
-def full_row(number: int) -> dict[str, object]:
-    if number % 11 == 0:
-        return {"id": number}
-    return {
-        "id": number,
-        "tiny": number % 100,
-        "small": -number,
-        "number": number * 1_000,
-        "single": number / 4,
-        "double": number / 3,
-        "truth": number % 2 == 0,
-        "text": f"text {number}",
-        "fixed": "ab",
-        "exact": decimal.Decimal(number) / 4,
-        "bytes": bytes([number % 256]),
-        "two": b"xy",
-        "day": dt.date(1970, 1, 1) + dt.timedelta(days=number),
-        "clock": dt.time(1, 2, 3, 4_000),
-        "at_ms": dt.datetime(2026, 1, 1) + dt.timedelta(milliseconds=number),  # noqa: DTZ001
-        # Java of 0.9.1 cannot read a TIMESTAMP(6) before 1970.
-        "at_us": dt.datetime(1971, 1, 1) + dt.timedelta(microseconds=number),  # noqa: DTZ001
-        "zoned": dt.datetime(2026, 1, 1, tzinfo=dt.UTC) + dt.timedelta(microseconds=number),
-        "list": [number, None],
-        "map": {"k": number},
-        "pair": {"x": number, "y": None},
-    }
-
-
 class Tables:
     """Four tables, and random writes to them."""
 
@@ -95,7 +44,7 @@ class Tables:
         properties = {**PROPERTIES, "table.datalake.freshness": freshness}
         how = {"properties": properties, "buckets": 2}
         session.create_database("lake")
-        session.create_table("lake.types", ALL_TYPES, **how)
+        session.create_table("lake.types", {"id": "BIGINT", **TYPES_FOR_JAVA}, **how)
         session.create_table("lake.days", PLAIN, partition_by=["day"], **how)
         session.create_table("lake.keys", PLAIN, primary_key=["id"], **how)
         session.create_table(
@@ -116,7 +65,7 @@ class Tables:
         days = [f"d{rng.randrange(3)}" for _ in numbers]
         values = pa.array([rng.randrange(100) for _ in numbers], pa.int32())
         keys = [rng.randrange(300) for _ in numbers]
-        self.types.append([full_row(each) for each in numbers])
+        self.types.append([row_for_java(each) for each in numbers])
         self.days.append(pa.table({"id": list(numbers), "day": days, "n": values}))
         for table in (self.keys, self.parts):
             table.upsert(pa.table({"id": keys, "day": days, "n": values}))

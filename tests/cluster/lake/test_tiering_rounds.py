@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import datetime as dt
-import decimal
 import random
 import uuid
 
@@ -11,6 +9,7 @@ import pyarrow as pa
 import pytest
 
 from tests.cluster.lake.conftest import LAKE
+from tests.support.lake.all_types import TYPES, full_row
 from tests.support.lake.rounds import one_round
 
 PLACE = [(name, "ascending") for name in ("_partition", "_bucket", "_log_offset")]
@@ -99,61 +98,6 @@ def test_rounds_of_a_state(session, iceberg, mode, partitioned):
             assert iceberg(table).scan().to_arrow().num_rows == expected.num_rows
     change(table, rng, 50)
     assert state_of(table) == state_of(table, lake="off")
-
-
-TYPES = {
-    "tiny": "TINYINT",
-    "small": "SMALLINT",
-    "number": "INT",
-    "single": "FLOAT",
-    "double": "DOUBLE",
-    "truth": "BOOLEAN",
-    "text": "STRING",
-    "fixed": "CHAR(2)",
-    "exact": "DECIMAL(10,2)",
-    "wide": "DECIMAL(38,4)",
-    "bytes": "BYTES",
-    "two": "BINARY(2)",
-    "day": "DATE",
-    "clock": "TIME(3)",
-    "at_s": "TIMESTAMP(0)",
-    "at_ms": "TIMESTAMP(3)",
-    "at_us": "TIMESTAMP(6)",
-    "zoned": "TIMESTAMP_LTZ(6)",
-    "list": "ARRAY<TINYINT>",
-    "map": "MAP<STRING,SMALLINT>",
-    "pair": "ROW<x TINYINT, y ARRAY<ROW<z TIMESTAMP(3)>>>",
-}
-
-
-def full_row(number):
-    if number % 7 == 0:
-        return {"id": number}
-    at = dt.datetime(1969, 12, 31, 23, 59, 59) + dt.timedelta(microseconds=number * 333_333)  # noqa: DTZ001
-    return {
-        "id": number,
-        "tiny": number % 100,
-        "small": -number,
-        "number": number * 1_000,
-        "single": number / 4,
-        "double": float("nan") if number % 5 == 0 else number / 3,
-        "truth": number % 2 == 0,
-        "text": f"text {number}" if number % 3 else "",
-        "fixed": "ab",
-        "exact": decimal.Decimal(-number) / 4,
-        "wide": decimal.Decimal(10) ** 30 + number,
-        "bytes": bytes([number % 256]),
-        "two": b"xy",
-        "day": dt.date(1969, 12, 1) + dt.timedelta(days=number),
-        "clock": dt.time(1, 2, 3, 4_000),
-        "at_s": at.replace(microsecond=0),
-        "at_ms": at.replace(microsecond=at.microsecond // 1_000 * 1_000),
-        "at_us": at,
-        "zoned": at.replace(tzinfo=dt.UTC),
-        "list": [number % 100, None],
-        "map": {"k": number, "n": None},
-        "pair": {"x": number % 100, "y": [{"z": at.replace(microsecond=0)}, None]},
-    }
 
 
 @pytest.mark.parametrize("key", [None, "id"], ids=["log", "primary key"])
