@@ -61,6 +61,7 @@ BUCKET_KEYS = {"minutes": "page"}  # a table in Iceberg has one
 WRITTEN = "id string, user string, page string, at string, spent_ms bigint"
 SPENT_MS_MAX = 24 * 60 * 60 * 1000
 LOOK_S = 0.2
+TOO_SLOW, STARTS_MAX = "Python worker failed to connect back", 20
 INTERRUPTED = threading.Event()
 LATE_MAX = "1 day"  # a click that arrives later is in `clicks`, but no longer in `minutes`
 FRESHNESS_S = 10  # how far the lake may lag behind
@@ -147,11 +148,11 @@ class Pipeline:
     def run(self) -> None:
         """Run all steps over the present files, and end."""
         for name in self.steps:
-            query = self.start(name)
-            wait_for(query)
+            queries = {name: self.start(name)}
+            keep_running(queries, self.start)
             if INTERRUPTED.is_set():
                 return
-            rows = sum(each.numInputRows for each in query.recentProgress)
+            rows = sum(each.numInputRows for each in queries[name].recentProgress)
             print(f"{name:<11}{rows:>9,} rows read")
         if not self.has_lake:
             print(NO_LAKE)
@@ -161,9 +162,21 @@ class Pipeline:
         for each in errors:
             raise each
 
-    def follow(self, seconds: float = 1.0) -> list[StreamingQuery]:
-        """Start all queries; they run until they are stopped. `keep_copying` is the step `lake`."""
-        return [self.start(name, every=f"{seconds} seconds") for name in self.steps]
+    def follow(self, seconds: float = 1.0) -> None:
+        """Run all queries until Ctrl-C. `keep_copying` is the step `lake`.
+
+        Each query starts some processes, so the next one is started when it has begun.
+        """
+
+        def started(name: str) -> StreamingQuery:
+            return self.start(name, every=f"{seconds} seconds")
+
+        queries = {}
+        for name in self.steps:
+            queries[name] = started(name)
+            while not has_begun(queries[name]) and not INTERRUPTED.wait(LOOK_S):
+                pass
+        keep_running(queries, started)
 
     def start(self, name: str, *, every: str | None = None) -> StreamingQuery:
         """Start one step: over the present rows, or until it is stopped."""
@@ -290,21 +303,39 @@ def _reason(at: Column) -> Column:
     )  # fmt: skip
 
 
-def wait_for(*queries: StreamingQuery) -> None:
-    """Wait until all queries have ended, one has failed, or Ctrl-C was pressed; then stop all."""
-    while any(query.isActive for query in queries) and not any(map(_failed, queries)):
-        if INTERRUPTED.wait(LOOK_S):
-            # Spark logs a traceback for each task that it cancels.
-            SparkSession.active().sparkContext.setLogLevel("OFF")
-            break
-    for query in queries:
-        query.stop()
-    for error in filter(None, map(_failed, queries)):
-        raise error
+def keep_running(
+    queries: dict[str, StreamingQuery], start_again: Callable[[str], StreamingQuery]
+) -> None:
+    """Wait until all queries have ended, one has failed, or Ctrl-C was pressed; then stop all.
+
+    Spark gives a Python process of a source or sink 10 s to start, and no setting changes that. On
+    a busy machine a query may fail for it; started again, it continues at its checkpoint.
+    """
+    starts_left = STARTS_MAX
+    try:
+        while not INTERRUPTED.wait(LOOK_S):
+            have_ended = not any(query.isActive for query in queries.values())
+            for name, query in queries.items():
+                error = query.exception()
+                if error is None:
+                    continue
+                if TOO_SLOW not in str(error) or not starts_left:
+                    raise error
+                starts_left -= 1
+                queries[name], have_ended = start_again(name), False
+            if have_ended:
+                return
+        # Spark logs a traceback for each task that it cancels.
+        SparkSession.active().sparkContext.setLogLevel("OFF")
+    finally:
+        for query in queries.values():
+            query.stop()  # what a query says of its end does not matter then
 
 
-def _failed(query: StreamingQuery) -> Exception | None:
-    return query.exception()
+def has_begun(query: StreamingQuery) -> bool:
+    """Whether a query has read rows, waits for some, or has ended."""
+    is_waiting = query.status["message"].startswith("Waiting")
+    return is_waiting or query.lastProgress is not None or not query.isActive
 
 
 def follow(pipeline: Pipeline) -> None:
@@ -312,13 +343,13 @@ def follow(pipeline: Pipeline) -> None:
     print("Running until Ctrl-C.")
     if not pipeline.has_lake:
         print(NO_LAKE)
-        wait_for(*pipeline.follow())
+        pipeline.follow()
         return
     stopping = threading.Event()
     copying = threading.Thread(target=pipeline.keep_copying, args=(stopping,))
     copying.start()
     try:
-        wait_for(*pipeline.follow())
+        pipeline.follow()
     finally:
         stopping.set()
         copying.join()  # a round that has begun is committed
