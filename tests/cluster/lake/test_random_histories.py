@@ -4,15 +4,13 @@ from __future__ import annotations
 
 import random
 
-import pandas as pd
 import polars as pl
-import pyarrow as pa
 import pytest
 
-import fluss_duckdb
 import fluss_polars
 from tests.cluster.lake.conftest import LAKE
 from tests.support.lake.plain_tiering import tier_state
+from tests.support.lake.readers import READERS
 
 STEPS, KEYS, PARTS = 14, 60, 2
 IMAGE, MERGE = "table.changelog.image", "table.merge-engine"
@@ -85,29 +83,6 @@ def sorted_rows(rows):
     return sorted(tuple(each[name] for name in NAMES) for each in rows.to_pylist())
 
 
-def by_polars(table, session):
-    return fluss_polars.scan_fluss(table).collect().to_arrow()
-
-
-def by_duckdb(table, session):
-    with fluss_duckdb.connect(session=session) as connection:
-        sql = f"SELECT * FROM fluss('{table.name}')"  # noqa: S608 - the name is ours
-        return connection.sql(sql).to_arrow_table()
-
-
-def by_pandas(table, session):
-    frame = table.scan().to_pandas()
-    assert isinstance(frame, pd.DataFrame)
-    return pa.Table.from_pandas(frame, preserve_index=False)
-
-
-def by_batches(table, session):
-    return table.scan().to_reader().read_all()
-
-
-ENGINES = (by_batches, by_polars, by_duckdb, by_pandas)
-
-
 @pytest.mark.parametrize("kind", KINDS)
 def test_a_union_gives_the_rows_of_the_model(lake_cluster, session, iceberg, kind):
     history = History(session, f"h_{kind.replace(' ', '_')}", KINDS[kind], seed=len(kind))
@@ -117,7 +92,7 @@ def test_a_union_gives_the_rows_of_the_model(lake_cluster, session, iceberg, kin
         if history.rng.random() < 0.35:
             tier_state(history.table, lake_cluster.bootstrap_servers, iceberg(history.table))
             tiered = True
-        read = history.rng.choice(ENGINES)
+        read = history.rng.choice(READERS)
         assert sorted_rows(read(history.table, session)) == history.expected(), read.__name__
         filtered = history.table.scan(filter="v >= 4 AND part = 'p1'").to_arrow()
         matching = [each for each in history.expected() if each[2] >= 4 and each[1] == "p1"]
