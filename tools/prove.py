@@ -89,8 +89,24 @@ PROOFS = (
         "while they are written, partitioned and not, with all types. After each of four "
         "rounds, and after further writes, a scan of lake and log returns the rows that "
         "Fluss has. Five rounds of the job and five of ours alternate, and each continues "
-        "where the other ended.",
-        tests=("tests/proofs/test_lake_with_flink.py",),
+        "where the other ended. "
+        "After each of eight of our rounds of seven kinds of tables, Iceberg-Java's generic reader and "
+        "Fluss's lake source give the rows of the server, with their buckets, offsets and times, on "
+        "Fluss 0.9.1 and on the embedded server. Random histories of five merge engines, with both "
+        "ways of replacing rows and with restarts, are the server's state at every moment in Polars, DuckDB, "
+        "pandas and Spark. Workers, Spark's executors and its driver are killed at each step of a round, "
+        "workers sleep for three minutes, and a disk is full: no row is lost, and none is there twice.",
+        tests=(
+            "tests/proofs/test_lake_with_flink.py",
+            "tests/cluster/lake/test_java_judges.py",
+            "tests/cluster/lake/test_tiering_histories.py",
+            "tests/cluster/lake/test_tiering_kills.py",
+            "tests/cluster/lake/test_sleeping_workers.py",
+            "tests/cluster/lake/test_full_disk.py",
+            "tests/cluster/lake/test_retention.py",
+            "tests/engines/spark/test_lake_histories.py",
+            "tests/engines/spark/test_tiering_kills.py",
+        ),
         environment={"FLUSS_TEST_PROFILE": "exhaustive", "FLUSS_TEST_REQUIRE_REAL": "1"},
         counts=True,
     ),
