@@ -13,7 +13,9 @@ from fluss_lake.tiering.plan_round import (
     LakeCommit,
     PlannedRange,
     check_ends,
+    check_not_created_again,
     commit_properties,
+    created_again,
     ends_of,
     is_known,
     kept_from,
@@ -169,3 +171,26 @@ def test_a_snapshot_is_reported_once_and_not_over_another():
     for before, now in ((known(4), known(6)), (None, known(6)), (known(4), None)):
         with pytest.raises(LakeMismatchError, match="Another program"):
             is_known(TABLE, before, now, 995)
+
+
+# --- partitions -------------------------------------------------------------------------------
+
+
+def test_a_partition_that_the_lake_has_by_name_and_the_cluster_not_by_number_was_created_again():
+    p1 = TableBucket.with_partition(ID, 4, 0)
+    names = {P0: "a", p1: "b"}
+    before = Known(snapshot_id=1, ends={P0: 10})
+    assert created_again(before, names, {"a", "b"}) == {"b"}
+    assert created_again(before, names, {"a"}) == frozenset()
+    # Another bucket of the same partition was copied before.
+    other = Known(snapshot_id=1, ends={P0: 10, TableBucket.with_partition(ID, 4, 1): 5})
+    assert created_again(other, names, {"a", "b"}) == frozenset()
+    assert created_again(None, names, {"a", "b"}) == {"a", "b"}
+    assert created_again(None, {B0: None}, {None}) == frozenset()
+
+
+def test_rows_by_key_are_not_added_to_those_of_earlier_partitions():
+    check_not_created_again(TABLE, frozenset())
+    with pytest.raises(LakeMismatchError, match="'a', 'b', 'c' dropped") as raised:
+        check_not_created_again(TABLE, {"c", "b", "a", "d"})
+    assert "replaces_partitions" in raised.value.hint

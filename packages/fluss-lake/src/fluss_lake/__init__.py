@@ -41,8 +41,9 @@ def tier(
             it while a job in Flink copies the same table: the job may add its rows twice.
         on_round: Called after each round.
         **options: `write_mode` (`"equality-deletes"` or `"copy-on-write"`), `rows_max`,
-            `skips_lost`, `file_bytes`, `memory_bytes`, `settings`, `worker` (see `RoundOptions`);
-            `tables_max`, `threads`, `round_s_max`, `carry` (see `WorkerOptions`).
+            `skips_lost`, `replaces_partitions`, `file_bytes`, `memory_bytes`, `settings`, `worker`
+            (see `RoundOptions`); `tables_max`, `threads`, `round_s_max`, `carry` (see
+            `WorkerOptions`).
 
     Returns:
         The totals, with the last error of each table that could not be copied.

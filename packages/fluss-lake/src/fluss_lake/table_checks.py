@@ -81,6 +81,26 @@ def check_table(table: TableInfo, opened: Table) -> None:
             )
 
 
+def check_keys(table: TableInfo) -> None:
+    """Refuse to copy rows whose keys a lake would change.
+
+    Fluss's own job truncates them, so that rows of two keys become rows of one.
+
+    Raises:
+        UnsupportedOperationError: A column of the primary key has nanoseconds.
+    """
+    for name in table.primary_keys:
+        kind = table.schema.column(name).data_type
+        if isinstance(kind, t.TimeFamily) and kind.unit == "ns":
+            raise UnsupportedOperationError(
+                f"{table.table_path} is not copied into its lake: the column {name!r} of its primary key "
+                f"is {kind}, and a lake keeps microseconds, so two keys could become one.",
+                hint="a key of 6 digits after the second or fewer can be copied",
+                table=str(table.table_path),
+                column=name,
+            )
+
+
 def _same_scale(ours: t.DataType, theirs: i.IcebergType) -> bool:
     if isinstance(ours, t.DecimalType) and isinstance(theirs, i.DecimalType):
         return ours.scale == theirs.scale

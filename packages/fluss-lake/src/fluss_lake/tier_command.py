@@ -6,6 +6,7 @@ import re
 import signal
 from collections.abc import Iterator
 from contextlib import contextmanager
+from dataclasses import replace
 from enum import StrEnum
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Final
@@ -52,6 +53,14 @@ _TablesOption = Annotated[
         "--table", "-t", help="A table; can be repeated. Default: all.", show_default=False
     ),
 ]
+_ReplaceOption = Annotated[
+    bool,
+    typer.Option(
+        "--replace-partitions",
+        help="Replace the rows that the lake has of a partition of a primary-key table that was "
+        "dropped and created again.",
+    ),
+]
 _NotesOption = Annotated[
     Path | None,
     typer.Option(
@@ -88,6 +97,7 @@ def run(
     on_lost: Annotated[
         OnLost, typer.Option(help="What to do if rows were deleted before they were copied.")
     ] = OnLost.FAIL,
+    replace_partitions: _ReplaceOption = False,
     tables_at_once: Annotated[
         int, typer.Option(min=1, max=64, help="How many tables are copied concurrently.")
     ] = 1,
@@ -126,9 +136,9 @@ def run(
     from fluss_lake.tiering.worker import WorkerOptions
 
     options: GlobalOptions = context.obj
-    rounds = RoundOptions(
-        write_mode=write_mode, rows_max=max_rows, skips_lost=on_lost is OnLost.SKIP
-    )
+    is_skipped = on_lost is OnLost.SKIP
+    rounds = RoundOptions(write_mode=write_mode, rows_max=max_rows, skips_lost=is_skipped)
+    rounds = replace(rounds, replaces_partitions=replace_partitions)
     with options.session() as session:
         paths = _paths_of(session, tables)
         service = TieringService(

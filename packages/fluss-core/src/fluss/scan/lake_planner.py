@@ -23,6 +23,7 @@ from fluss.model.options.scan_options import LakeUse, Mode
 from fluss.model.predicates.predicate import Predicate
 from fluss.model.tables.partitions import PartitionInfo, parse_partition_name
 from fluss.model.tables.table_info import TableInfo
+from fluss.model.types.data_type import TimeFamily
 
 # Numbers from here downwards are of dropped partitions whose own is not known.
 UNKNOWN_NUMBER: Final = -2
@@ -39,7 +40,8 @@ class PinnedLake:
         use: Which rows are read.
         parts: Its files, by partition and bucket.
         ends: One past the last offset that it has, by partition and bucket.
-        dropped: The partitions that Fluss no longer has, and the lake has.
+        dropped: The partitions that Fluss no longer has, and the lake has. One may have the name of
+            a partition that was created since then.
         snapshot_id: Its id.
     """
 
@@ -50,9 +52,17 @@ class PinnedLake:
     ends: Mapping[Place, int] = field(default_factory=dict)
     dropped: tuple[PartitionInfo, ...] = ()
 
-    def is_dropped(self, partition_name: str | None) -> bool:
+    def is_dropped(self, partition_id: int | None) -> bool:
         """Whether only the lake has a partition."""
-        return any(each.partition_name == partition_name for each in self.dropped)
+        return any(each.partition_id == partition_id for each in self.dropped)
+
+    def has_files_of(self, partition_name: str | None, partition_id: int | None) -> bool:
+        """Whether the lake's files of a name are read as those of this partition.
+
+        Of two partitions of one name, they are read as those of the one that was dropped.
+        """
+        names = {each.partition_name for each in self.dropped}
+        return self.is_dropped(partition_id) or partition_name not in names
 
     @property
     def is_cut(self) -> bool:
@@ -110,8 +120,14 @@ async def pin_lake(
     known: dict[int | None, str | None] = {None: None}
     known |= {each.partition_id: each.partition_name for each in listed or ()}
     unknown = {each: ends for each, ends in by_id.items() if each not in known}
-    dropped = _dropped_partitions(info, contents, frozenset(known.values()), unknown)
-    known |= {each.partition_id: each.partition_name for each in dropped}
+    again = _created_again(info, contents, listed or (), by_id)
+    names = frozenset(known.values()) - again
+    dropped = _dropped_partitions(info, contents, names, unknown)
+    known |= {
+        each.partition_id: each.partition_name
+        for each in dropped
+        if each.partition_name not in again
+    }
     left_out = f"; left out: {contents.left_out}" if contents.left_out else ""
     return PinnedLake(
         reason=f"lake: snapshot {snapshot.snapshot_id}, pinned at plan time{left_out}",
@@ -125,6 +141,55 @@ async def pin_lake(
             for bucket_id, end in ends.items()
         },
         dropped=dropped,
+    )
+
+
+def _created_again(
+    table: TableInfo,
+    contents: LakeContents,
+    listed: Sequence[PartitionInfo],
+    by_id: Mapping[int | None, Mapping[int, int]],
+) -> frozenset[str | None]:
+    """The names of partitions of a log that the lake also has rows of an earlier partition of.
+
+    Fluss's tiering keeps the rows of a dropped partition, and adds those of the next one of that
+    name to the same place, with the same offsets. Their files are then read as those of a partition
+    that was dropped, which has no log; the log of the present one continues where its lake ends.
+
+    Raises:
+        UnsupportedOperationError: The lake has such rows of a primary-key table: of two rows of one
+            key nothing says which one is the present one.
+    """
+    ids = {each.partition_name: each.partition_id for each in listed}
+    found = set()
+    for part in contents.parts(None):
+        ends = by_id.get(ids.get(part.partition_name or "", UNKNOWN_NUMBER))
+        if part.partition_name not in ids or not _has_more(table, part, ends):
+            continue
+        if not table.has_primary_key():
+            found.add(part.partition_name)
+        elif ends is not None:
+            raise _mixed(table, part, ends)
+    return frozenset(found)
+
+
+def _has_more(table: TableInfo, part: LakePart, ends: Mapping[int, int] | None) -> bool:
+    """Whether a part has other rows than those below the end that the cluster knows."""
+    if ends is None or part.end > ends.get(part.bucket_id, 0):
+        return True
+    return not table.has_primary_key() and part.rows_max > part.end - part.first_offset
+
+
+def _mixed(table: TableInfo, part: LakePart, ends: Mapping[int, int]) -> UnsupportedOperationError:
+    return UnsupportedOperationError(
+        f"The lake of {table.table_path} has rows of bucket {part.bucket_id} of the partition "
+        f"{part.partition_name!r} up to offset {part.end}, and the cluster says that it ends at "
+        f"{ends.get(part.bucket_id, 0)}: the partition was dropped and created again, and the lake has "
+        "the rows of both.",
+        hint="Delete the rows of the earlier one from the lake's table. With off for lake, a scan reads "
+        "what Fluss itself holds.",
+        table=str(table.table_path),
+        partition=part.partition_name,
     )
 
 
@@ -168,6 +233,15 @@ def _not_offered(name: str, table: TableInfo) -> str:
     )
 
 
+def fine_keys(table: TableInfo) -> list[str]:
+    """The columns of the primary key with times finer than a microsecond.
+
+    Lakes store microseconds: two keys may be one there, and neither is found by its exact value.
+    """
+    kinds = ((name, table.schema.column(name).data_type) for name in table.primary_keys)
+    return [name for name, kind in kinds if isinstance(kind, TimeFamily) and kind.unit == "ns"]
+
+
 def _why_not(table: TableInfo, use: LakeUse | None, mode: Mode) -> str | None:
     """Why the lake is not read; None where it is."""
     if use is LakeUse.OFF:
@@ -179,6 +253,8 @@ def _why_not(table: TableInfo, use: LakeUse | None, mode: Mode) -> str | None:
         why = "a lake has the rows of a primary-key table, and not its changes"
     elif mode is Mode.STATE and use is not LakeUse.ONLY and table.options.has_row_ttl:
         why = "rows of it expire (table.kv.ttl), which its lake does not know"
+    elif table.has_primary_key() and (fine := fine_keys(table)):
+        why = f"its keys have nanoseconds ({', '.join(fine)}), which a lake does not keep"
     if why and use is not None:
         raise UnsupportedOperationError(
             f"lake={str(use)!r} is not possible: {why}.",

@@ -263,7 +263,7 @@ class _Pinning:
         places = {
             bucket: path
             for bucket, path in all_places.items()
-            if not lake.is_dropped(path.partition_name)
+            if not lake.is_dropped(bucket.partition_id)
         }
         reached = {
             bucket: max(
@@ -294,9 +294,10 @@ class _Pinning:
 
         def facts_of(bucket: TableBucket, path: PhysicalTablePath) -> plan.BucketFacts:
             place = path.partition_name, bucket.bucket_id
-            part = parts.get(place)
+            name, number = path.partition_name, bucket.partition_id
+            part = parts.get(place) if lake.has_files_of(name, number) else None
             if bucket not in places:
-                return plan_lake.facts_of_dropped(bucket, path.partition_name, part)
+                return plan_lake.facts_of_dropped(bucket, name, part)
             facts = plan.BucketFacts(
                 bucket=bucket,
                 partition_name=path.partition_name,

@@ -13,7 +13,7 @@ programs, such as compactions, are ignored.
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Final
 
@@ -35,6 +35,7 @@ KEEP_ALL: Final = -1
 # With more buckets, the offsets are only in the server's file: the catalog keeps the properties of
 # a snapshot as long as the snapshot, so they must stay small.
 LISTED_BUCKETS_MAX: Final = 512
+_SHOWN_MAX: Final = 3
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -220,6 +221,44 @@ def _lost(bucket: TableBucket, extent: Extent, copied: int) -> OffsetOutOfRangeE
         bucket=bucket.bucket_id,
         partition_id=bucket.partition_id,
         offset=copied,
+    )
+
+
+def created_again(
+    known: Known | None, names: Mapping[TableBucket, str | None], stored: Collection[str | None]
+) -> frozenset[str]:
+    """The partitions of which the lake has only the rows of an earlier partition of the same name.
+
+    Args:
+        known: The snapshot that the cluster knows.
+        names: The partition of each bucket that the round copies.
+        stored: The partitions of which the lake has files.
+    """
+    copied = {bucket.partition_id for bucket in ({} if known is None else known.ends)}
+    return frozenset(
+        name
+        for bucket, name in names.items()
+        if name is not None and name in stored and bucket.partition_id not in copied
+    )
+
+
+def check_not_created_again(table: str, partitions: Collection[str]) -> None:
+    """Refuse to add the rows of a primary-key table to those of earlier partitions.
+
+    A key may be in both, and a lake's readers would give both rows.
+
+    Raises:
+        LakeMismatchError: The lake has rows of an earlier partition.
+    """
+    if not partitions:
+        return
+    listed = ", ".join(repr(each) for each in sorted(partitions)[:_SHOWN_MAX])
+    raise LakeMismatchError(
+        f"The lake of {table} has rows of earlier partitions of the same names: {listed} dropped and "
+        "created again.",
+        hint="replaces_partitions=True (--replace-partitions) removes these rows from the lake's newest "
+        "snapshot, when the first rows of the new partition are copied.",
+        table=table,
     )
 
 

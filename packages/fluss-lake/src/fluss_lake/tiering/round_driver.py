@@ -31,7 +31,9 @@ from fluss.state.state_planner import StatePlan, plan_states
 from fluss_lake.catalogs import open_table
 from fluss_lake.iceberg_writes import Change, commit_change, remove_files
 from fluss_lake.lake_errors import LakeConflictError, LakeMismatchError
+from fluss_lake.table_checks import check_keys
 from fluss_lake.tiering.cluster_calls import known_snapshot, prepare_offsets, report_snapshot
+from fluss_lake.tiering.earlier_partitions import earlier_partitions
 from fluss_lake.tiering.lake_table import commits_of, newest_id, present_parts
 from fluss_lake.tiering.lake_tables import places_of
 from fluss_lake.tiering.lake_target import LakeTarget
@@ -75,6 +77,7 @@ class RoundOptions:
             `tiering.write-mode`, and deletes by key if the table has no such property.
         rows_max: How many offsets of a bucket one round reads.
         skips_lost: Whether to skip rows that were deleted before they were copied.
+        replaces_partitions: Whether rows by key may replace those of an earlier partition.
         file_bytes: A file of this size is closed, and the next one is opened.
         memory_bytes: How much memory the changes of one task may take.
         settings: Additional settings of the lake; they may hold secrets.
@@ -84,6 +87,7 @@ class RoundOptions:
     write_mode: WriteMode | None = None
     rows_max: int = ROWS_MAX
     skips_lost: bool = False
+    replaces_partitions: bool = False
     file_bytes: int = FILE_BYTES
     memory_bytes: int = MEMORY_BYTES
     settings: Mapping[str, str] = field(default_factory=dict)
@@ -104,6 +108,7 @@ class Round:
         recovered_id: The snapshot of an interrupted round that this one has reported to the
             cluster; None if there was none.
         options: The options of the round.
+        replaced: The paths of files of earlier partitions, which are removed.
     """
 
     table: TableHandle
@@ -115,6 +120,7 @@ class Round:
     is_cut: bool
     recovered_id: int | None
     options: RoundOptions
+    replaced: frozenset[str] = frozenset()
 
     @property
     def has_work(self) -> bool:
@@ -168,7 +174,7 @@ def check_has_lake(table: TableHandle) -> None:
     """Refuse a table that has no lake, or a lake in another format than Iceberg.
 
     Raises:
-        UnsupportedOperationError: The table is refused.
+        UnsupportedOperationError: The table is refused, or its keys would be truncated.
     """
     options, path = table.info.options, table.info.table_path
     if not options.datalake_enabled:
@@ -185,11 +191,10 @@ def check_has_lake(table: TableHandle) -> None:
             hint="Fluss's own job in Flink writes the other formats.",
             table=str(path),
         )
+    check_keys(table.info)
 
 
 class _RoundPlanner:
-    """Plans one round."""
-
     def __init__(self, table: TableHandle, options: RoundOptions, now_ms: int) -> None:
         self._table, self._options, self._now_ms = table, options, now_ms
         self._info, self._connection = table.info, table.connection
@@ -214,12 +219,16 @@ class _RoundPlanner:
             )
             for bucket in sorted(places)
         ]
+        again = earlier_partitions(
+            lake, self._info, known, places, ranges, may_replace=self._options.replaces_partitions
+        )
         return Round(
             table=self._table,
             lake=lake,
             base_id=newest_id(lake),
             known=known,
-            tasks=tuple(self._tasks(lake, target, places, ranges)),
+            replaced=again.files,
+            tasks=tuple(self._tasks(lake, target, places, ranges, again.names)),
             ends={
                 each.bucket: BucketEnd(end=each.stop)
                 for each in ranges
@@ -261,7 +270,12 @@ class _RoundPlanner:
     # --- tasks --------------------------------------------------------------------------------
 
     def _tasks(
-        self, lake: Table, target: LakeTarget, places: Places, ranges: Sequence[PlannedRange]
+        self,
+        lake: Table,
+        target: LakeTarget,
+        places: Places,
+        ranges: Sequence[PlannedRange],
+        again: frozenset[str],
     ) -> Iterable[RangeTask]:
         mode = write_mode_of(self._table, self._options)
         requested = [each for each in ranges if each.is_state or each.start < each.stop]
@@ -271,10 +285,11 @@ class _RoundPlanner:
             of_states = {each: places[each] for each in pins}
             states = self._run(plan_states(self._table, of_states, pins))
         replaces = bool(pins) or (mode is WriteMode.COPY_ON_WRITE and bool(requested))
-        present = present_parts(lake, self._info) if replaces else {}
+        found = present_parts(lake, self._info) if replaces else {}
+        present = {place: part for place, part in found.items() if place[0] not in again}
         for each in requested:
             name = places[each.bucket].partition_name
-            is_replaced = each.is_state or mode is WriteMode.COPY_ON_WRITE
+            rewrites = each.is_state or mode is WriteMode.COPY_ON_WRITE
             yield RangeTask(
                 table_path=self._info.table_path,
                 table_id=self._info.table_id,
@@ -286,7 +301,7 @@ class _RoundPlanner:
                 target=target,
                 mode=mode,
                 state=states.get(each.bucket),
-                present=present.get((name, each.bucket.bucket_id)) if is_replaced else None,
+                present=present.get((name, each.bucket.bucket_id)) if rewrites else None,
                 at_ms=self._now_ms,
                 file_bytes=self._options.file_bytes,
                 memory_bytes=self._options.memory_bytes,
@@ -402,7 +417,7 @@ def _commit_to_lake(
     path = connection.engine.run(prepare_offsets(connection, info.table_path, info.table_id, ends))
     change = Change(
         added=[file for result in written for file in result.files],
-        removed=frozenset(path for result in written for path in result.removed),
+        removed=round_.replaced.union(*(result.removed for result in written)),
         properties=commit_properties(info.table_id, round_.options.worker, path, ends),
     )
     base_id = round_.base_id

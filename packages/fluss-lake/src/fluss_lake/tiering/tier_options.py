@@ -133,6 +133,7 @@ _OF_ROUNDS: Final[Mapping[str, Callable[[str, Any], Any]]] = {
     "write_mode": _write_mode,
     "rows_max": _count,
     "skips_lost": _flag,
+    "replaces_partitions": _flag,
     "file_bytes": _count,
     "memory_bytes": _count,
     "settings": _settings,
