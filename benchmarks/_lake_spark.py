@@ -30,7 +30,7 @@ from fluss_spark.tiering import SparkCarrier
 from fluss_testkit.java_cluster import JavaCluster
 from fluss_testkit.lake_profile import iceberg_lake
 
-TIMES_MIN, TASKS, WARM_ROUNDS = 1.5, 4, 2
+TIMES_MIN, TASKS, WARM_ROUNDS = 1.5, 4, 1
 
 Taken = tuple[float, float]
 

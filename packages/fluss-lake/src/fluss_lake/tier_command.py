@@ -155,8 +155,8 @@ def run(
         )
         with _stopped_by_signals(service):
             tally = service.run(once=once, now=now)
-    count = "1 round" if tally.rounds == 1 else f"{tally.rounds:,} rounds"
-    options.report(f"{count}, {tally.changes:,} changes copied")
+    rounds_made, changes = _counted(tally.rounds, "round"), _counted(tally.changes, "change")
+    options.report(f"{rounds_made}, {changes} copied")
     if tally.errors and (once or now):
         raise typer.Exit(1)
 
@@ -240,7 +240,9 @@ def clean(
     options: GlobalOptions = context.obj
     age_ms = _milliseconds(older_than)
     if age_ms < _UNITS_MS["h"]:
-        raise typer.BadParameter("a round that is running may still commit files of the last hour")
+        raise typer.BadParameter(
+            "--older-than is an hour at least: a round that is running may still commit its files"
+        )
     before_ms = time.time_ns() // 1_000_000 - age_ms
     for table, rounds in _each_table(options, tables):
         done = remove_orphans(table, rounds, before_ms=before_ms, is_dry=dry_run)
@@ -323,11 +325,16 @@ def _report(options: GlobalOptions, report: RoundReport) -> None:
         hint = f" ({report.error.hint})" if report.error.hint else ""
         typer.echo(f"fluss: {name}: {report.error.sentence}{hint}", err=True)
     elif done is not None and done.snapshot_id is not None:
-        deletes = f", {done.deletes:,} keys deleted" if done.deletes else ""
+        deletes = f", {_counted(done.deletes, 'key')} deleted" if done.deletes else ""
         options.report(
-            f"{name}: {done.changes:,} changes in {report.took_s:.1f} s: {done.rows:,} rows{deletes}, "
-            f"{done.files} files, {done.size_bytes / 1e6:,.1f} MB, snapshot {done.snapshot_id}"
+            f"{name}: {_counted(done.changes, 'change')} in {report.took_s:.1f} s: "
+            f"{_counted(done.rows, 'row')}{deletes}, {_counted(done.files, 'file')}, "
+            f"{done.size_bytes / 1e6:,.1f} MB, snapshot {done.snapshot_id}"
         )
+
+
+def _counted(count: int, noun: str) -> str:
+    return f"{count:,} {noun}" if count == 1 else f"{count:,} {noun}s"
 
 
 @contextmanager
