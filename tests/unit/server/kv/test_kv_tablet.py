@@ -11,6 +11,7 @@ from fluss.model.schema.aggregation import AggFunction
 from fluss.model.schema.column import Column
 from fluss.model.schema.schema import Schema
 from fluss.model.types.factory import DataTypes
+from fluss_server.kv import kv_recovery
 from fluss_server.kv.kv_tablet import PENDING_MS_MAX
 from tests.support.scripted.kv_harness import KvHarness
 
@@ -343,3 +344,31 @@ def test_a_scan_has_the_rows_of_its_moment(make):
     scan.close()
     page, more = harness.tablet.open_scan(limit=7).next_page(10**9)
     assert not more
+
+
+@pytest.mark.parametrize("together", [1, 7, 50_000])
+def test_changes_applied_together_are_those_applied_batch_by_batch(
+    make, monkeypatch, tmp_path, together
+):
+    harness = make()
+    rng = random.Random(together)
+    for number in range(60):
+        if number == 30:
+            harness.add_schema(_schema(Column("more", DataTypes.string())))
+        width = len(harness.schemas[max(harness.schemas)].columns)
+        keys = rng.sample(range(12), rng.randint(1, 5))
+        harness.put(
+            *(
+                ("-", (key, *[None] * (width - 1)))
+                if rng.random() < 0.3
+                else ("+", (key, rng.choice([None, "a", "b" * 40]), number, "x")[:width])
+                for key in keys
+            )
+        )
+    live, count = harness.state(), harness.tablet.row_count
+    harness.tablet.close()
+    monkeypatch.setattr(kv_recovery, "RECORDS_TOGETHER_MAX", together)
+    harness.folder = tmp_path / "again"
+    harness.open()
+    assert (harness.state(), harness.tablet.row_count) == (live, count)
+    assert harness.tablet.applied_offset == harness.log.end_offset
