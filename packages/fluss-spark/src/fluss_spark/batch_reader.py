@@ -29,6 +29,7 @@ from fluss_spark.task_splits import (
     rows_max_of,
     task_count,
 )
+from fluss_spark.worker_memory import freeze_modules
 
 _LOG = logging.getLogger("fluss.spark")
 
@@ -91,6 +92,7 @@ class FlussBatchReader(DataSourceReader):
             ", ".join(self._schema.names),
             scan.options.filter,
         )
+        freeze_modules("plan")
         order, parallel = scan.order.value, scan.options.max_parallel
         return [
             SplitsPartition(tuple(each), settings, order, parallel) for each in packs if each

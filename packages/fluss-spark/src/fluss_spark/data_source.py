@@ -26,6 +26,7 @@ from fluss_spark.error_context import (
     log_for_spark,
 )
 from fluss_spark.spark_options import FlussOptions, read_options
+from fluss_spark.worker_memory import freeze_modules
 
 
 class FlussDataSource(DataSource):
@@ -111,7 +112,9 @@ class FlussDataSource(DataSource):
         options, error_context = self._read_options("read", READ_AGAIN)
         with error_context:
             kept = options.choice("nanoseconds", (CUT, LONG), CUT)
-            return spark_schema(scan_of(options).schema, nanoseconds=kept)
+            found = spark_schema(scan_of(options).schema, nanoseconds=kept)
+        freeze_modules("schema")
+        return found
 
     def reader(self, schema: StructType) -> DataSourceReader:
         """Return the reader of a batch query."""

@@ -49,6 +49,7 @@ from fluss_spark.spark_options import OPERATIONS, FlussOptions, Operation
 from fluss_spark.spark_types import arrow_schema
 from fluss_spark.table_access import table_of
 from fluss_spark.table_creation import NewTable, check_matches, creates_table
+from fluss_spark.worker_memory import freeze_modules
 
 CHUNK_BYTES: Final = 8 * 1024 * 1024
 _LOG = logging.getLogger("fluss.spark")
@@ -80,7 +81,9 @@ class FlussBatchWriter(DataSourceArrowWriter):
         """Write the rows of one task, on a worker."""
         again = APPEND_AGAIN if self._plan.operation == "append" else UPSERT_AGAIN
         with ErrorContext(self._plan.options.table, again):
-            return self._plan.write(iterator, self._run)
+            written = self._plan.write(iterator, self._run)
+        freeze_modules("write")
+        return written
 
     def commit(self, messages: list[WriterCommitMessage | None]) -> None:
         """Log how much was written, and end what was noted to write it once."""
@@ -136,7 +139,9 @@ class FlussStreamWriter(DataSourceStreamArrowWriter):
     def write(self, iterator: Iterator[pa.RecordBatch]) -> WriterCommitMessage:
         """Write the rows of one task, on a worker."""
         with ErrorContext(self._options.name, START_AGAIN):
-            return self._plan.write(iterator, None)
+            written = self._plan.write(iterator, None)
+        freeze_modules("write")
+        return written
 
     def commit(self, messages: list[WriterCommitMessage | None], batchId: int) -> None:  # noqa: N803 - Spark's name
         """Note that the micro-batch is written, so that the next one may start.

@@ -22,6 +22,7 @@ from fluss_spark.error_context import log_for_spark
 from fluss_spark.first_connection import shared_session
 from fluss_spark.spark_options import FlussOptions
 from fluss_spark.spark_types import to_spark
+from fluss_spark.worker_memory import freeze_modules
 
 # Where the parallelism is unknown; the driver's machine need not be the workers'.
 PARTITIONS_LEAST: Final = 4
@@ -51,6 +52,7 @@ class SplitsPartition(InputPartition):
         for batch in self.rows():
             names = match_names(schema.names, batch.schema.names)
             yield to_spark(batch.select(names), schema)
+        freeze_modules("read")
 
     def rows(self) -> Iterator[pa.RecordBatch]:
         """Yield their rows as Fluss has them."""
