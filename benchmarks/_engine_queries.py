@@ -7,7 +7,7 @@ DuckDB and pandas read a Delta table by the dataset that `deltalake` gives, Pola
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -47,6 +47,7 @@ class Bench:
         fluss: The queries over the table of Fluss.
         files: The same over files of this machine, by the name of their form.
         whole_in_memory: All rows of an Arrow table, in the form that the engine gives them.
+        whole_streamed: The same of batches in memory, through the door that a scan of Fluss uses.
         grouped_in_memory: The group-by over an Arrow table.
         top_in_memory: The top 10 of an Arrow table.
     """
@@ -56,6 +57,7 @@ class Bench:
     fluss: Queries
     files: Mapping[str, Queries]
     whole_in_memory: Callable[[pa.Table], int]
+    whole_streamed: Callable[[pa.Table], int]
     grouped_in_memory: Callable[[pa.Table], int]
     top_in_memory: Callable[[pa.Table], int]
 
@@ -66,6 +68,7 @@ class Bench:
 def polars_bench(table: Table, parquet: str, delta: str | None) -> Bench:
     """Polars over all sources."""
     import polars as pl
+    from polars.io.plugins import register_io_source
 
     import fluss_polars  # noqa: F401 - gives Polars scan_fluss
 
@@ -85,6 +88,15 @@ def polars_bench(table: Table, parquet: str, delta: str | None) -> Bench:
             total=lambda: scan().select(pl.col("y").sum()).collect().height,
         )
 
+    def streamed(rows: pa.Table) -> int:
+        """Read batches in memory as a source of Polars, as Polars reads a scan."""
+
+        def batches(*_: Any) -> Iterator[pl.DataFrame]:
+            yield from map(pl.DataFrame, rows.to_batches())
+
+        schema = pl.DataFrame(rows.schema.empty_table()).schema
+        return register_io_source(batches, schema=schema).collect().height
+
     files = {"Parquet": over(lambda: pl.scan_parquet(f"{parquet}/*.parquet"))}
     if delta is not None:
         files["Delta"] = over(lambda: pl.scan_delta(delta))
@@ -94,6 +106,7 @@ def polars_bench(table: Table, parquet: str, delta: str | None) -> Bench:
         fluss=over(lambda: pl.scan_fluss(table)),
         files=files,
         whole_in_memory=lambda rows: pl.DataFrame(rows).height,
+        whole_streamed=streamed,
         grouped_in_memory=lambda rows: grouped(pl.DataFrame(rows).lazy()),
         top_in_memory=lambda rows: top(pl.DataFrame(rows).lazy()),
     )
@@ -134,6 +147,13 @@ def duckdb_bench(table: Table, parquet: str, delta: str | None) -> Bench:
             found: int = plain.sql(sql.format("rows_in_memory")).to_arrow_table().num_rows
             return found
 
+    def streamed(rows: pa.Table) -> int:
+        """Read batches in memory as DuckDB reads a scan: from a reader, which it pulls."""
+        with duckdb.connect() as plain:
+            plain.register("rows_streamed", rows.to_reader())
+            found: int = plain.sql(WHOLE.format("rows_streamed")).to_arrow_table().num_rows
+            return found
+
     plain = duckdb.connect()
     files = {"Parquet": over(plain, f"'{parquet}/*.parquet'")}
     if delta is not None:
@@ -145,6 +165,7 @@ def duckdb_bench(table: Table, parquet: str, delta: str | None) -> Bench:
         fluss=over(con, f"fluss('{table.name}')"),
         files=files,
         whole_in_memory=lambda rows: in_memory(WHOLE, rows),
+        whole_streamed=streamed,
         grouped_in_memory=lambda rows: in_memory(GROUPED, rows),
         top_in_memory=lambda rows: in_memory(TOP, rows),
     )
@@ -200,6 +221,7 @@ def pandas_bench(table: Table, parquet: str, delta: str | None) -> Bench:
         fluss=over(of_fluss, {"filter": col("id") == 77}, lambda: len(of_fluss(limit=10))),
         files=files,
         whole_in_memory=lambda rows: len(frame(rows)),
+        whole_streamed=lambda rows: len(frame(rows)),
         grouped_in_memory=lambda rows: grouped(frame(rows)),
         top_in_memory=lambda rows: len(frame(rows).nlargest(10, "y")),
     )

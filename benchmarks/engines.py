@@ -4,7 +4,9 @@
 N rows (20 million) into four buckets, into four Parquet files and into a Delta table, and asks each
 engine the same:
 
-- the whole table, beside the core's `to_arrow`: how many times as fast;
+- the whole table, beside the core's `to_arrow`: how many times as fast; and beside the core and the
+  engine's floor, which is the engine over the same batches in memory, through the door that a scan
+  uses: how many times as long, and what part of the core's time that floor is;
 - the same, a group-by and a top-10, beside the core's read of those columns and the engine over
   them in memory: how many times as long;
 - these and one key, beside the engine's own reader of Parquet and of Delta: how many times as
@@ -90,6 +92,10 @@ def _measure(bench: Bench, session: Session, table: Table, pairs: int) -> None:
     def composed(columns: list[str] | None, work: Callable[[pa.Table], int]) -> Callable[[], int]:
         return lambda: work(table.scan(columns=columns).to_arrow())
 
+    floor = _turns(ours.whole, composed(None, bench.whole_streamed), pairs)
+    print(f"whole table, as long as core + its floor   {floor.longer}")
+    alone = _floor_alone(bench, table, pairs)
+    print(f"that floor alone, part of the core's time  {alone.longer}")
     whole = _turns(ours.whole, composed(None, bench.whole_in_memory), pairs)
     print(f"whole table, as long as core + engine      {whole.longer}   target <= 1.1")
     grouped = _turns(ours.grouped, composed(["name", "x"], bench.grouped_in_memory), pairs)
@@ -108,6 +114,13 @@ def _measure(bench: Bench, session: Session, table: Table, pairs: int) -> None:
     ):
         print(f"bytes for {name:<33}{_bytes_of(session, work):>15,}")
     print(f"memory above the start, for a sum          {_grown_mb(ours.total):>12,.0f} MB\n")
+
+
+def _floor_alone(bench: Bench, table: Table, pairs: int) -> Turns:
+    kept = table.scan().to_arrow()
+    return _turns(
+        lambda: bench.whole_streamed(kept), lambda: table.scan().to_arrow().num_rows, pairs
+    )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
