@@ -11,7 +11,7 @@ import json
 import shutil
 import threading
 import time
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 
 import pyarrow as pa
 import pytest
@@ -19,12 +19,14 @@ import pytest
 import fluss
 from fluss.errors import AuthorizationError, FlussError, LocalServerError, SnapshotNotFoundError
 from fluss.model.paths import TableBucket
+from fluss.wire import messages as pb
 from fluss_server.catalog import catalog_store
 from fluss_server.data_layout import DATA
 from fluss_server.local_cluster import LocalCluster
 from fluss_server.server_config import ServerConfig
 from fluss_server.snapshots.snapshot_files import METADATA
 from tests.support.servers.embedded import Clock, running
+from tests.support.servers.raw_client import RawConnection, RefusedError
 
 rocksdict = pytest.importorskip("rocksdict")
 
@@ -198,6 +200,22 @@ def test_merge_engines_and_images_are_no_matter(one):
         assert metadata.get("row_count") == count
         later = "x" if name == "first" else "y"
         assert rows_of(table) == dict.fromkeys(range(5), "x") | dict.fromkeys(range(2), later)
+
+
+def test_rows_with_a_time_to_live_are_read_by_clients_that_know_their_layout(one):
+    table = one.table(properties={"table.kv.ttl": "1 d"})
+    put(table, range(5))
+    one.wait()
+    put(table, [7], "y")
+    assert rows_of(table) == dict.fromkeys(range(5), "x") | {7: "y"}
+    request = pb.GetKvSnapshotMetadataRequest(
+        table_id=table.info.table_id, bucket_id=0, snapshot_id=0
+    )
+    with closing(RawConnection(one.server.address)) as connection:
+        assert connection.call(request, version=1).log_offset == 5
+        with pytest.raises(RefusedError, match="layout 2") as refused:
+            connection.call(request)
+    assert refused.value.code == fluss.ErrorCode.UNSUPPORTED_VERSION
 
 
 # --- what keeps them ------------------------------------------------------------------------------

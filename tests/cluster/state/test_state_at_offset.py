@@ -1,14 +1,17 @@
 """The state of primary-key tables at offsets of their past, by every strategy, against dicts."""
 
 import importlib.util
+import os
 import pickle
 import threading
 import time
 import uuid
+from urllib.parse import urlsplit
 
 import pyarrow as pa
 import pytest
 
+import fluss
 from fluss.errors import (
     OffsetOutOfRangeError,
     SnapshotNotFoundError,
@@ -344,6 +347,35 @@ def test_leases_are_dropped_and_nothing_is_left_on_disk(snapshot_table, tmp_path
     assert list(tmp_path.iterdir())
     rows.close()
     assert not list(tmp_path.iterdir())
+
+
+@pytest.mark.slow  # snapshots are taken every two seconds
+def test_a_lease_keeps_the_files_of_a_snapshot(snapshot_table, snapshot_cluster):
+    table = snapshot_table(seed=6, bucket_count=1)
+    table.write(100)
+    (bucket,) = table.places
+    first = wait_for_snapshots(table, table.moments[-1].pins)[0].snapshot_id
+    with fluss.connect(f"fluss://{snapshot_cluster.bootstrap_servers}") as session:
+        found = session.get_kv_snapshot_metadata(bucket, first)
+        assert found.log_offset == table.moments[0].pins[bucket]
+        with session.create_kv_snapshot_lease(uuid.uuid4().hex, 60_000) as lease:
+            assert lease.acquire_snapshots({bucket: first}) == set()
+            while table.plans(table.moments[0].pins, "snapshot")[0].snapshot_id < first + 4:
+                table.write(10)
+                time.sleep(0.5)
+            assert session.get_kv_snapshot_metadata(bucket, first) == found
+            files = [urlsplit(each.path).path for each in found.snapshot_files]
+            assert all(map(os.path.isfile, files)), found
+            with pytest.raises(SnapshotNotFoundError):
+                session.get_kv_snapshot_metadata(bucket, first + 1)
+            lease.drop_lease()
+        deadline = time.monotonic() + SNAPSHOT_WAIT_S
+        while any(map(os.path.isfile, files)):
+            assert time.monotonic() < deadline, "it is still there"
+            table.write(10)
+            time.sleep(0.5)
+        with pytest.raises(SnapshotNotFoundError):
+            session.get_kv_snapshot_metadata(bucket, first)
 
 
 def test_one_bucket_can_be_planned_alone(new_table):
