@@ -178,11 +178,15 @@ def _restarted(path: Path, keys: int, *, kill: bool) -> float:
 
 
 def _kill_under_load(cluster: LocalCluster, keys: int) -> None:
-    """Kill the process while writers of logs and keys are active."""
+    """Kill the process while writers of logs and keys are active, and wait until these give up.
+
+    Writers that went on would take the processor from the start that is measured next.
+    """
+    impatient = {"operation_timeout_ms": "3000"}
 
     def write(name: str, data: pa.RecordBatch, *, is_keyed: bool) -> None:
         gone = (fluss.FlussError, asyncio.CancelledError)
-        with suppress(*gone), fluss.connect(cluster.url) as session:
+        with suppress(*gone), fluss.connect(cluster.url, **impatient) as session:
             while True:
                 (session.upsert if is_keyed else session.append)(name, data)
 
@@ -199,3 +203,5 @@ def _kill_under_load(cluster: LocalCluster, keys: int) -> None:
         thread.start()
     time.sleep(3)
     cluster.kill()
+    for thread in threads:
+        thread.join(10)
