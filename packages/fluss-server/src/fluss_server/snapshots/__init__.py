@@ -2,5 +2,5 @@
 
 As in Fluss, each bucket that has changed gets one in each interval, the newest two are kept, and a
 lease keeps others. `kv_snapshots` makes them, `snapshot_files` has those of one bucket on disk,
-`leases` and `schedule` decide what is kept and what is due, without clocks and files.
+`plan_leases` and `plan_schedule` decide what is kept and what is due, without clocks and files.
 """

@@ -26,8 +26,8 @@ from fluss_server.cluster_settings import (
     settings_with,
 )
 from fluss_server.server_errors import request_error
-from fluss_server.snapshots.leases import Leases
-from fluss_server.snapshots.schedule import Schedule
+from fluss_server.snapshots.plan_leases import Leases
+from fluss_server.snapshots.plan_schedule import Schedule
 from fluss_server.snapshots.snapshot_files import KvSnapshot
 
 if TYPE_CHECKING:

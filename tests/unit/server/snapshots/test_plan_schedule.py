@@ -3,7 +3,7 @@
 from itertools import pairwise
 
 from fluss.model.paths import TableBucket
-from fluss_server.snapshots.schedule import Schedule
+from fluss_server.snapshots.plan_schedule import Schedule
 
 BUCKET = TableBucket(1, 0)
 INTERVAL_MS = 1_000

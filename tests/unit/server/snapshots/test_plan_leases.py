@@ -4,8 +4,8 @@ import pytest
 
 from fluss.errors import FlussError
 from fluss.model.paths import TableBucket
-from fluss_server.snapshots import leases as leases_room
-from fluss_server.snapshots.leases import Leases
+from fluss_server.snapshots import plan_leases as leases_room
+from fluss_server.snapshots.plan_leases import Leases
 
 ONE, TWO = TableBucket(1, 0), TableBucket(1, 1)
 OF_PARTITION = TableBucket(2, 0, partition_id=5)
