@@ -37,6 +37,15 @@ pytestmark = [
 ]
 
 
+def comparable_row(number: int) -> dict[str, object]:
+    """A row without NaN, which Arrow finds different from itself, and with one entry in its map.
+
+    Flink's job writes the entries of a map in an order of its own.
+    """
+    row = row_for_java(number)
+    return {**row, "double": number / 3, "map": {"k": number}} if "map" in row else row
+
+
 class Tables:
     """Four tables, and random writes to them."""
 
@@ -65,7 +74,7 @@ class Tables:
         days = [f"d{rng.randrange(3)}" for _ in numbers]
         values = pa.array([rng.randrange(100) for _ in numbers], pa.int32())
         keys = [rng.randrange(300) for _ in numbers]
-        self.types.append([row_for_java(each) for each in numbers])
+        self.types.append([comparable_row(each) for each in numbers])
         self.days.append(pa.table({"id": list(numbers), "day": days, "n": values}))
         for table in (self.keys, self.parts):
             table.upsert(pa.table({"id": keys, "day": days, "n": values}))
