@@ -15,6 +15,9 @@ import fluss
 import fluss_spark
 from tests.support.servers.fix_cluster import IMPATIENT
 
+# They speak of Spark, and not of the server.
+pytestmark = pytest.mark.one_server
+
 ROOT = Path(__file__).resolve().parents[3]
 DOCS = ROOT / "docs"
 SPARK = "import fluss_spark"

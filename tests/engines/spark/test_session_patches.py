@@ -14,6 +14,9 @@ from pyspark.sql.readwriter import DataFrameWriter
 import fluss_spark
 from fluss_spark.session_patches import activate_in_all_threads
 
+# They speak of Spark, and not of the server.
+pytestmark = pytest.mark.one_server
+
 IDS = pa.schema([("id", pa.int64())])
 
 
@@ -28,7 +31,6 @@ def in_thread():
     return one
 
 
-@pytest.mark.one_server
 def test_spark_looks_for_a_format_in_the_session_of_the_thread(
     spark, session, cluster, database, in_thread
 ):
@@ -41,7 +43,6 @@ def test_spark_looks_for_a_format_in_the_session_of_the_thread(
         in_thread(lambda: plain(writer, f"{database}.log"))
 
 
-@pytest.mark.one_server
 def test_frames_are_written_from_every_thread(spark, session, save, in_thread):
     table = session.create_table("log", IDS, buckets=1)
     in_thread(lambda: save(spark.range(3), "log"))

@@ -37,6 +37,9 @@ from fluss_spark import FlussDataSource
 from fluss_spark.spark_options import read_options
 from fluss_spark.spark_types import arrow_schema, spark_schema, to_spark
 
+# They speak of Spark, and not of the server.
+pytestmark = pytest.mark.one_server
+
 SHIM = """
 import sys, pyspark_fluss
 heavy = [each for each in ("pyarrow", "fluss.net", "fluss.session") if each in sys.modules]
@@ -83,7 +86,6 @@ def test_a_session_without_preparation_reads(spark, cluster, database, log):
     assert [tuple(each) for each in found.collect()] == [(2, "b")]
 
 
-@pytest.mark.one_server
 def test_a_session_that_is_prepared_warns_of_nothing(cluster, database, log, tmp_path):
     # Spark says of every format that it has found by itself that it was replaced, and finds and
     # replaces it for each streaming query once more.
@@ -354,7 +356,6 @@ def count_scanning(batches):
 """
 
 
-@pytest.mark.one_server
 @pytest.mark.filterwarnings("ignore:PySpark does not yet fully support pandas:FutureWarning")
 def test_a_limit_abandons_what_is_read_and_nothing_reads_on(spark, read, many):
     # Spark lets go of the iterator in its midst, and the worker ends or has other things to do.
@@ -449,7 +450,6 @@ def test_update_mode_is_for_foreach_batch(spark, session, cluster, database, log
         into_log(spark.range(1).selectExpr("id", "'x' v"), 0)
 
 
-@pytest.mark.one_server
 def test_a_query_that_is_stopped_while_it_upserts_has_not_failed(
     spark, session, cluster, database, log, tmp_path
 ):
@@ -482,7 +482,6 @@ def test_a_query_that_is_stopped_while_it_upserts_has_not_failed(
     assert query.exception() is None
 
 
-@pytest.mark.one_server
 def test_an_option_that_no_stream_has_is_refused(spark, cluster, database, log, tmp_path):
     stream = spark.readStream.format("fluss").option("bootstrap.servers", cluster.bootstrap)
     frame = stream.option("endingOffsets", "latest").load(f"{database}.log")
@@ -493,7 +492,6 @@ def test_an_option_that_no_stream_has_is_refused(spark, cluster, database, log, 
     assert str(refused.value).count("Traceback") <= 1
 
 
-@pytest.mark.one_server
 def test_a_partitioning_of_sparks_own_is_refused_for_frames_and_ignored_for_streams(
     spark, session, cluster, database, log, tmp_path
 ):
@@ -519,7 +517,6 @@ def test_a_partitioning_of_sparks_own_is_refused_for_frames_and_ignored_for_stre
     assert session.table("made").count() == 4
 
 
-@pytest.mark.one_server
 def test_a_table_that_spark_saves_as_its_own_is_written_and_cannot_be_used(
     spark, cluster, database, log
 ):
@@ -539,7 +536,6 @@ def test_a_table_that_spark_saves_as_its_own_is_written_and_cannot_be_used(
         spark.sql("DROP TABLE IF EXISTS trap_saved")
 
 
-@pytest.mark.one_server
 def test_a_table_of_the_catalog_api_is_refused_when_made_or_when_used(
     spark, cluster, database, log
 ):
@@ -559,7 +555,6 @@ def test_a_table_of_the_catalog_api_is_refused_when_made_or_when_used(
 # --- triggers -------------------------------------------------------------------------------------
 
 
-@pytest.mark.one_server
 @pytest.mark.parametrize(
     ("trigger", "said"),
     [
@@ -583,14 +578,12 @@ def rates(spark, cluster, database, tmp_path):
     return writer.option("path", f"{database}.log").option("checkpointLocation", str(tmp_path))
 
 
-@pytest.mark.one_server
 def test_a_sink_in_real_time_is_refused(spark, cluster, database, log, tmp_path):
     writer = rates(spark, cluster, database, tmp_path).outputMode("update")
     with pytest.raises(PySparkException, match="OPERATOR_OR_SINK_NOT_IN_ALLOWLIST"):
         writer.trigger(realTime="5 seconds").start().awaitTermination(60)
 
 
-@pytest.mark.one_server
 def test_a_continuous_sink_commits_nothing_because_spark_gives_it_no_rows(
     spark, cluster, database, log, tmp_path
 ):
