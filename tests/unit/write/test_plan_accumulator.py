@@ -93,6 +93,15 @@ def test_batches_after_a_pause_start_small_and_double():
         sizes.pause()
 
 
+def test_a_pause_does_not_make_batches_of_small_frames():
+    sizes = BatchSizes(SETTINGS)
+    before = sizes.large_frame_bytes
+    assert SETTINGS.batch_bytes_min < before
+    sizes.pause()
+    assert sizes.target_bytes == SETTINGS.batch_bytes_min
+    assert sizes.large_frame_bytes == before
+
+
 def test_small_batches_at_the_start_do_not_count_as_those_of_a_quiet_table():
     sizes = BatchSizes(SETTINGS)
     for _ in range(100):

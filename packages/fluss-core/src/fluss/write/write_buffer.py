@@ -45,8 +45,6 @@ log = logging.getLogger("fluss.writer")
 
 # Sealing so few rows is quick enough for the thread of an event loop.
 ROWS_SEALED_HERE_MAX = 500
-
-_FULL_FRAME = 0.25
 # Of a frame that is spread over many buckets more is encoded at a time, so that the batch of each
 # bucket is worth its header and its checksum; never so much that nothing is in flight meanwhile.
 _BATCH_BYTES_LEAST = 128 * 1024
@@ -147,7 +145,7 @@ class WriteBuffer:
     def add_frame(self, rows: WireRows, *, deletes: bool = False) -> list[WriteResultHandle]:
         """Take at least one row; a small frame is collected until the buffer is sealed."""
         size = rows.batch.nbytes  # walks through all buffers, so it is asked once
-        if size < self._sizes.target_bytes * _FULL_FRAME:
+        if size < self._sizes.large_frame_bytes:
             return [self._collect(rows, size, [(0, rows.batch.num_rows)] if deletes else [])]
         marks = np.ones(rows.batch.num_rows, dtype=np.bool_) if deletes else None
         return self._add_now(self._parts(rows, size), marks, is_frame=True)
@@ -155,7 +153,7 @@ class WriteBuffer:
     def add_changes(self, rows: WireRows, deletes: BoolArray) -> list[WriteResultHandle]:
         """Take rows of which some delete their keys; few are collected until all are sealed."""
         size = rows.batch.nbytes
-        if size < self._sizes.target_bytes * _FULL_FRAME:
+        if size < self._sizes.large_frame_bytes:
             return [self._collect(rows, size, runs_of(deletes))]
         return self._add_now(self._parts(rows, size), deletes, is_frame=True)
 
