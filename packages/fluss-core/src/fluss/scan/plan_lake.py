@@ -31,7 +31,7 @@ def with_lake(
     """
     log = facts.extent
     if lake_end is None:
-        return replace(facts, log_begin=log.earliest)
+        return facts  # all of it is in the log
     first_there = part.first_offset if part is not None else (0 if is_cut else lake_end)
     first = min(log.earliest, first_there)
 

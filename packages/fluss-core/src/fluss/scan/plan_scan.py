@@ -294,7 +294,7 @@ class BucketFacts:
         at_filter_end: The offset of the first time after those.
         lake: The files of the bucket in a lake; None where there are none.
         lake_end: One past the last offset that the lake has; None where it is not read.
-        log_begin: Where its log begins; the extent begins with the lake.
+        log_begin: Where its log begins, if a lake comes before it; the extent begins with the lake.
         is_in_log: Whether Fluss has the bucket; otherwise only the lake has it.
     """
 

@@ -325,14 +325,11 @@ class _Pinning:
         splits = []
         for bucket in facts:
             offsets = self._range(bucket, filtered)
-            placed = replace(template, bucket=bucket.bucket, partition_name=bucket.partition_name)
             in_lake, in_log = plan_lake.divide(offsets, bucket, options)
             if in_lake is not None:
-                splits.append(
-                    replace(placed, start=in_lake.start, stop=in_lake.stop, lake=bucket.lake)
-                )
+                splits.append(replace(_placed(template, bucket, in_lake), lake=bucket.lake))
             if in_log is not None:
-                splits.append(replace(placed, start=in_log.start, stop=in_log.stop))
+                splits.append(_placed(template, bucket, in_log))
         return splits
 
     async def _states(
@@ -454,6 +451,17 @@ class _Pinning:
         if filtered.lookups is not None:
             return [replace(template, keys=filtered.lookups)]
         return [replace(template, keys=filtered.prefixes, prefix_columns=filtered.prefix_columns)]
+
+
+def _placed(template: ScanSplit, bucket: plan.BucketFacts, offsets: plan.Range) -> ScanSplit:
+    """The split of a range of offsets; copied once, because plans have thousands of splits."""
+    return replace(
+        template,
+        bucket=bucket.bucket,
+        partition_name=bucket.partition_name,
+        start=offsets.start,
+        stop=offsets.stop,
+    )
 
 
 def _time_of(bound: Bound | None) -> int | None:
