@@ -30,6 +30,7 @@ Row = tuple[Any, ...]
 class Written:
     base_offset: int
     next_offset: int
+    commit_timestamp: int
 
 
 class Writers:
@@ -58,7 +59,7 @@ class MemoryLog:
         whole = bytearray(b"".join(bytes(each) for each in batch))
         stamp_log_batch(whole, base_offset=self.end_offset, commit_timestamp=now_ms)
         (read,) = iter_log_batches(whole)
-        written = Written(self.end_offset, read.next_offset)
+        written = Written(self.end_offset, read.next_offset, now_ms)
         self.writers.known[(read.header.writer_id, read.header.batch_sequence)] = written
         self.data += whole
         self.end_offset = read.next_offset

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+import shutil
 
 import pytest
 
@@ -272,6 +273,22 @@ def test_a_store_that_is_behind_catches_up_with_its_changelog(tmp_path):
     harness.tablet.close()
     assert harness.open().applied_offset == harness.log.end_offset
     harness.tablet.close()
+
+
+def test_rows_that_expired_before_a_crash_are_counted_once(make, tmp_path):
+    harness = make(table_kv_ttl="1 s")
+    harness.put(("+", (1, "a", 1)), ("+", (2, "b", 1)))
+    harness.tablet.flush()
+    assert harness.tablet.expire(now_ms=10**12) == 2
+    shutil.copytree(harness.folder, tmp_path / "on disk")
+    harness.put(("+", (1, "again", 1)))
+    # As after kill -9: the store has what was on the disk.
+    harness.tablet._store.close()
+    shutil.rmtree(harness.folder)
+    (tmp_path / "on disk").rename(harness.folder)
+    harness.open()
+    assert harness.state() == [(1, "again", 1)]
+    assert harness.tablet.row_count == 1
 
 
 def test_a_log_that_lost_what_the_store_needs_is_refused(tmp_path):

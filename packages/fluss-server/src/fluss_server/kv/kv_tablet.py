@@ -293,7 +293,7 @@ class KvTablet:
     # --- the time to live -----------------------------------------------------------------------
 
     def expire(self, *, now_ms: int) -> int:
-        """Remove rows whose time to live is over, without a change in the changelog.
+        """Remove rows whose time to live is over, without a change in the changelog, and sync.
 
         Looks at a part of the rows, and at the next part in the next call, so that other requests
         for the bucket wait for a moment only.
@@ -313,8 +313,10 @@ class KvTablet:
             applied = self._store.state.applied_offset
             state = StoreState(applied_offset=applied, row_count=self._row_count)
             self._store.write(dict.fromkeys(gone), state)
-            if self._unsynced_since_ms is None:
-                self._unsynced_since_ms = now_ms
+            # The changelog has none of this. If a crash brought back a row whose key is inserted
+            # again, the replay would count that key twice.
+            self._store.sync()
+            self._unsynced_since_ms = None
         return len(gone)
 
     # --- the store ------------------------------------------------------------------------------
