@@ -19,6 +19,7 @@ from fluss.errors import (
     TableNotFoundError,
     UnsupportedOperationError,
 )
+from fluss.net.engine_thread import engine
 from fluss.write import many_writer, table_writer
 from tests.cluster.many.conftest import LOG
 
@@ -168,6 +169,26 @@ def test_a_column_that_is_added_meanwhile_is_written(session, log, keyed):
         assert writer.flush().rows == 4
     assert [each["more"] for each in rows_of(session.table("clicks"))] == [None, "row"]
     assert [each["more"] for each in rows_of(session.table("users"))] == [None, "frame"]
+
+
+def test_concurrent_flushes_all_raise_the_failure_of_rows_they_waited_for(session, log):
+    other = session.create_table("visits", LOG)
+    writer = session.write_many([log, other])
+    writer.append(other, {"id": 0})
+    assert writer.flush().rows == 1
+    session.drop_table("visits")
+    writer.append(log, {"id": 1})
+    writer.append(other, {"id": 1})
+    core = writer._core
+    raised_before = core.failures_raised  # three threads flush now
+    core.seal()
+    engine().run(core.flush())
+    for _ in range(3):
+        with pytest.raises(FlussError, match="visits") as failed:
+            core.outcome(raised_before)
+        assert failed.value.table == other.name
+    assert writer.flush().rows == 0
+    assert [each["id"] for each in rows_of(log)] == [1]
 
 
 def test_of_a_dropped_table_rows_are_reported_and_those_of_others_delivered(session, log, keyed):

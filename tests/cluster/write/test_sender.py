@@ -1,11 +1,13 @@
 """The sender against a scripted server."""
 
+import asyncio
 import time
 from dataclasses import replace
 
 import pyarrow as pa
 import pytest
 
+from fluss.dialects.writers import AppendWriter
 from fluss.errors import (
     AuthorizationError,
     FlussError,
@@ -140,6 +142,37 @@ def test_a_refused_batch_fails_alone_and_the_others_move_up(start, tablet):
     for each in good:
         wait(each)
     assert sequences(tablet) == [(0, 0), (0, 1)]
+    with pytest.raises(LimitExceededError):
+        bench.engine.run(core.flush())
+    bench.engine.run(core.flush())
+
+
+def test_concurrent_flushes_all_raise_the_failure_of_rows_they_waited_for(start, tablet):
+    bench = start()
+    tablet.faults.append(13)
+    writer = AppendWriter(bench.engine, bench.appender())
+
+    async def job(number):
+        writer.append(row(number))
+        await writer.flush()
+
+    async def jobs():
+        ended = await asyncio.gather(*(job(each) for each in range(3)), return_exceptions=True)
+        await writer.flush()
+        return ended
+
+    ended = asyncio.run(jobs())
+    assert len(tablet.log[0]) == 2, "the row of one job is lost"
+    assert [type(each) for each in ended] == [LimitExceededError] * 3
+    assert {each.progress.not_written for each in ended} == {1}
+
+
+def test_a_failure_is_kept_for_the_next_flush_if_nobody_waits_for_the_first(start, tablet):
+    bench = start()
+    tablet.faults.append(13)
+    core = bench.appender()
+    core.append(row(0))
+    bench.engine.run(core.flushed())  # its caller has stopped waiting
     with pytest.raises(LimitExceededError):
         bench.engine.run(core.flush())
     bench.engine.run(core.flush())

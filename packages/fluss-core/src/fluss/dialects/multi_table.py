@@ -93,7 +93,10 @@ class MultiTableWriter:
         Raises:
             FlussError: Rows of a table could not be written; those of the other tables were.
         """
-        return self._engine.submit_and_convert(self._flushed(), lambda _: self._core.outcome())
+        core, raised_before = self._core, self._core.failures_raised
+        return self._engine.submit_and_convert(
+            self._flushed(), lambda _: core.outcome(raised_before)
+        )
 
     async def _flushed(self) -> None:
         await self._core.flush()

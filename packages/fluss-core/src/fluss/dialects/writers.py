@@ -41,10 +41,14 @@ class _Writer(Generic[CoreT]):
         """Wait until everything taken so far is written.
 
         Raises:
-            FlussError: Something could not be written since the last flush. It is raised once.
+            FlussError: Something could not be written since the last flush. It is raised once, by
+                this flush and by those that run concurrently.
         """
-        self._core.seal_if_quick()
-        return self._engine.submit(self._core.flush())
+        core, raised_before = self._core, self._core.failures_raised
+        core.seal_if_quick()
+        return self._engine.submit_and_convert(
+            core.flushed(), lambda _: core.raise_failure(raised_before)
+        )
 
     def write_arrow(self, table: pa.Table) -> None:
         """Take the rows of a table; columns are matched by name and cast where that is safe.

@@ -295,11 +295,12 @@ class WriteMany(_RowMethods):
             FlussError: Rows of a table could not be written; those of the other tables were. The
                 attributes of the error are `table`, `progress` (which rows of that table),
                 `failures` (the errors of all failed tables) and `delivered` (the report of the
-                others). It is raised once.
+                others). It is raised once, by this flush and by those that run concurrently.
         """
+        raised_before = self._core.failures_raised
         self._core.seal()
         self._connection.engine.run(self._core.flush())
-        return self._core.outcome()
+        return self._core.outcome(raised_before)
 
     def close(self) -> None:
         """Flush, and accept no more rows. Idempotent.

@@ -77,6 +77,8 @@ class ManyWriter:
         self._writers: dict[TablePath, TableWriter] = {}
         self._retired: list[TableWriter] = []  # with outdated metadata, until the next flush
         self._outcomes: list[TableOutcome] = []  # not reported by a flush yet
+        self._failed: list[TableOutcome] = []  # what the last error reported
+        self.failures_raised = 0
         self._asked_at: dict[TablePath, float] = {}
         self._suspects: set[TablePath] = set()
         self._flushing = asyncio.Lock()
@@ -295,15 +297,26 @@ class ManyWriter:
             if self._suspects:
                 self.when_changed()
 
-    def outcome(self) -> FlushReport:
+    def outcome(self, raised_before: int) -> FlushReport:
         """The report of all rows that were flushed and not reported yet.
+
+        Flushes that run concurrently wait for the same rows, and all of them raise the error.
+
+        Args:
+            raised_before: The number of `failures_raised` when the flush was called.
 
         Raises:
             FlussError: Rows of a table could not be written; see `flush_report.failed_flush`. The
-                error is raised once.
+                error is raised once otherwise.
         """
         with self._lock:
             outcomes, self._outcomes = self._outcomes, []
+            failed = [each for each in outcomes if each.failure is not None]
+            if failed:
+                self._failed = failed
+                self.failures_raised += 1
+            elif self.failures_raised != raised_before:
+                outcomes += self._failed
         error = failed_flush(outcomes)
         if error is not None:
             raise error

@@ -84,6 +84,10 @@ class WriteBuffer:
         self.tally = WriteTally()
         self.progress = self.tally.report()  # of the last flush
         self._failure: FlussError | None = None  # the first, or the first that leaves a doubt
+        # What flushes have found. Callers take it under the lock, each on its own thread.
+        self._found: FlussError | None = None
+        self._is_found_new = False
+        self.failures_raised = 0
 
     @property
     def has_failed(self) -> bool:
@@ -390,10 +394,39 @@ class WriteBuffer:
         Raises:
             FlussError: Something could not be written since the last flush. It is raised once.
         """
+        raised_before = self.failures_raised
+        await self.flushed()
+        self.raise_failure(raised_before)
+
+    async def flushed(self) -> None:
+        """The same, but the failure is kept for `raise_failure`. Runs on the engine's loop."""
         await self.completed()
         failure = self.settle()
-        if failure is not None:
-            raise failed_write(self._target.table, failure, self.progress)
+        if failure is None:
+            return
+        found = failed_write(self._target.table, failure, self.progress)
+        with self._lock:
+            if not (self._is_found_new and self._found is not None and in_doubt(self._found)):
+                self._found = found
+            self._is_found_new = True
+
+    def raise_failure(self, raised_before: int) -> None:
+        """Raise what `flushed` has found; called where the caller gets the result of its flush.
+
+        Flushes that run concurrently wait for the same rows, and all of them raise the failure.
+        One whose caller has stopped waiting leaves it to the next.
+
+        Args:
+            raised_before: The number of `failures_raised` when the flush was called.
+        """
+        with self._lock:
+            if self._is_found_new:
+                self._is_found_new = False
+                self.failures_raised += 1
+            found = self._found
+            if self.failures_raised == raised_before or found is None:
+                return
+        raise copy_of(found)
 
     async def completed(self) -> None:
         """Wait until all that was taken is written or has failed. Runs on the engine's loop."""
