@@ -14,7 +14,7 @@ import pyarrow as pa
 import pyarrow.dataset as ds
 import pytest
 
-from fluss.errors import InvalidValueError
+from fluss.errors import InvalidValueError, UnsupportedTypeError
 from fluss.model.types.factory import DataTypes
 from fluss.write.python_to_arrow import is_one_row
 from fluss.write.tabular import frame_of, frame_of_keys
@@ -181,6 +181,21 @@ def test_rows_by_position_need_to_know_their_columns():
         rows_of(frame_of([(1, "a"), (2,)]))
     with pytest.raises(InvalidValueError, match="Row 1 is 7, not a dict"):
         rows_of(frame_of([(1, "a"), 7]))
+
+
+@pytest.mark.parametrize(
+    ("values", "text"),
+    [
+        (pd.Series([1, 2**70], dtype=object), "'v' has a whole number of more than 64 bits"),
+        (pd.Series(["x", "\ud800"], dtype=object), "'v' holds a text with half a surrogate pair"),
+        (pd.arrays.SparseArray([1.0, 0.0]), r"'v' is sparse \(Sparse\[float64, nan\]\)"),
+    ],
+)
+def test_a_column_of_pandas_that_arrow_does_not_read_is_named(values, text):
+    with pytest.raises((InvalidValueError, UnsupportedTypeError), match=text) as refused:
+        frame_of(pd.DataFrame({"k": [1, 2], "v": values}))
+    assert refused.value.column == "v"
+    assert refused.value.hint
 
 
 def test_the_columns_of_rows_are_those_of_any_row():

@@ -435,6 +435,13 @@ def test_a_timestamp_of_pandas_keeps_its_nanoseconds():
     assert physical(D.timestamp(3), far) == 253_402_214_400_000
 
 
+@pytest.mark.parametrize(
+    "value", [np.datetime64("NaT"), np.timedelta64(1, "s"), np.array(np.datetime64("2026-01-01"))]
+)
+def test_a_single_time_of_numpy_is_no_list(value):
+    assert "does not take" in refused(D.array(D.int()), value).message
+
+
 @pytest.mark.parametrize("unit", ["s", "ms", "us", "ns", "m", "h", "D", "M", "Y", "25s", "W"])
 def test_a_datetime64_of_any_unit_is_taken(unit):
     value = np.datetime64("2026-01-01").astype(f"datetime64[{unit}]")

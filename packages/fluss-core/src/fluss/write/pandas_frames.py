@@ -17,7 +17,13 @@ from fluss.model.tables.table_info import TableInfo
 if TYPE_CHECKING:
     import pandas as pd
 
-ARROW_REFUSALS: Final = (pa.ArrowInvalid, pa.ArrowTypeError, pa.ArrowNotImplementedError)
+ARROW_REFUSALS: Final = (
+    pa.ArrowInvalid,
+    pa.ArrowTypeError,
+    pa.ArrowNotImplementedError,
+    OverflowError,
+    UnicodeEncodeError,
+)
 _KINDS_SHOWN_MAX: Final = 3
 
 
@@ -87,7 +93,8 @@ def arrow_of(frame: pd.DataFrame) -> pa.Table:
     """The columns of a DataFrame as Arrow, without its index.
 
     Raises:
-        UnsupportedTypeError: A column holds periods, which Arrow would read as numbers.
+        UnsupportedTypeError: A column holds periods, which Arrow would read as numbers, or is
+            sparse.
         InvalidValueError: Arrow cannot read a column.
     """
     for name, dtype in zip(frame.columns, frame.dtypes, strict=True):
@@ -115,6 +122,18 @@ def check_kinds(name: str, values: Any, cause: Exception) -> None:
     """
     try:
         pa.array(values, from_pandas=True)
+    except OverflowError:
+        raise InvalidValueError(
+            f"The column {name!r} has a whole number of more than 64 bits.",
+            hint="Give decimals.",
+            column=name,
+        ) from cause
+    except UnicodeEncodeError as error:
+        raise InvalidValueError(
+            f"The column {name!r} holds a text with half a surrogate pair: {error.object!r:.100}.",
+            hint="decode it with errors='replace' where it comes from",
+            column=name,
+        ) from cause
     except ARROW_REFUSALS:
         nothing = values.isna() if hasattr(values, "isna") else [each is None for each in values]
         there = zip(values, nothing, strict=True)
@@ -147,8 +166,14 @@ def check_dtype(name: str, dtype: Any) -> None:
     """Refuse a dtype that Arrow would read as other values.
 
     Raises:
-        UnsupportedTypeError: It holds periods.
+        UnsupportedTypeError: It holds periods, or is sparse.
     """
+    if str(dtype).startswith("Sparse["):
+        raise UnsupportedTypeError(
+            f"The column {name!r} is sparse ({dtype}), which Arrow does not read.",
+            hint=f"df[{name!r}].sparse.to_dense()",
+            column=name,
+        )
     if str(dtype).startswith("period["):
         raise UnsupportedTypeError(
             f"The column {name!r} holds periods ({dtype}), for which Fluss has no type.",

@@ -236,12 +236,6 @@ def _inferred(values: Any, name: str) -> pa.Array:
             hint="Give an Arrow array with an explicit type.",
             column=name,
         ) from error
-    except OverflowError as error:
-        raise InvalidValueError(
-            f"The column {name!r} has a whole number of more than 64 bits.",
-            hint="Give decimals.",
-            column=name,
-        ) from error
     return array.combine_chunks() if isinstance(array, pa.ChunkedArray) else array
 
 

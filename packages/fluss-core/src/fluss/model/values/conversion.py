@@ -165,7 +165,8 @@ def _elements(target: Target, value: Any, hint: str) -> Sequence[Any]:
     if hasattr(value, "tolist") and not isinstance(value, type):  # numpy, array.array, pandas
         # `tolist` of numpy turns times into plain numbers, so those are read one by one.
         kind = getattr(getattr(value, "dtype", None), "kind", "")
-        return list(value) if kind in {"M", "m"} else _listed(target, value.tolist(), hint)
+        is_list = kind in {"M", "m"} and getattr(value, "ndim", 0) > 0
+        return list(value) if is_list else _listed(target, value.tolist(), hint)
     return _listed(target, value, hint)
 
 
