@@ -78,7 +78,7 @@ def check_sleepers(url, lease_s, *, sleep_s):
             for step, table in tables.items()
         }
         try:
-            wait_until(lambda: all(map(is_stopped, sleepers.values())))
+            wait_until(lambda: all(map(is_stopped, sleepers.values())), lambda: states(sleepers))
             began = time.monotonic()
             for table in tables.values():
                 put(table, range(20, 30))
@@ -91,7 +91,7 @@ def check_sleepers(url, lease_s, *, sleep_s):
         finally:
             for each in sleepers.values():
                 each.kill()
-                each.wait()
+                each.communicate()
         assert set(said.values()) <= REFUSED, said
         for table in tables.values():
             put(table, range(30, 35))
@@ -134,10 +134,14 @@ def woken(process):
     return process.communicate(timeout=WAIT_S)[0].strip()
 
 
-def wait_until(is_so):
+def states(sleepers):
+    return {step: "stopped" if is_stopped(each) else "running" for step, each in sleepers.items()}
+
+
+def wait_until(is_so, how_it_is=lambda: None):
     deadline = time.monotonic() + WAIT_S
     while not is_so():
-        assert time.monotonic() < deadline
+        assert time.monotonic() < deadline, how_it_is()
         time.sleep(0.2)
 
 

@@ -7,6 +7,7 @@ one.
 
 from __future__ import annotations
 
+import faulthandler
 import signal
 import sys
 import threading
@@ -15,6 +16,8 @@ from pathlib import Path
 from typing import Any
 
 ROOT = Path(__file__).resolve().parents[3]
+# A worker that has not stopped by then writes to its standard error what its threads are doing.
+LATE_S = 240
 # What the worker does next when it stops.
 STEPS = ("read", "check the lease", "commit", "report")
 
@@ -32,6 +35,7 @@ def asleep(work: Callable[..., Any]) -> Callable[..., Any]:
     """The same function; this process stops before it."""
 
     def stopped(*given: Any, **more: Any) -> Any:
+        faulthandler.cancel_dump_traceback_later()
         # To this thread: another one may be slow to take the signal, and this one would go on.
         signal.pthread_kill(threading.get_ident(), signal.SIGSTOP)
         return work(*given, **more)
@@ -54,6 +58,7 @@ def main(url: str, name: str, step: str, lease_s: str) -> None:
     from fluss_lake.tiering.carrying import ThreadCarrier
     from fluss_lake.tiering.service import TieringService
 
+    faulthandler.dump_traceback_later(LATE_S)
     shorten(float(lease_s))
     carry: Any = ThreadCarrier(1)
     if step == "read":
