@@ -14,6 +14,7 @@ pytest_plugins = [
     "tests.support.differential.fix_oracle",
     "tests.support.objects.fix_objects",
     "tests.support.fix_garbage",
+    "tests.support.fix_native",
     "tests.support.fix_order",
     "tests.support.fix_processor_times",
     "tests.support.fix_reruns",

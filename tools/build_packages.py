@@ -1,14 +1,18 @@
 """`./dev build`: the wheels and sdists of all packages, in dist/, checked as a package index would.
 
 Each sdist is made from the sources, and each wheel from its sdist, so that both are complete. Only
-Python and uv are needed: `./dev build` calls this before there is a .venv.
+Python and uv are needed: `./dev build` calls this before there is a .venv. The wheel of
+fluss-native is for this Python and this machine; without a C compiler only its sdist is made.
 """
 
 from __future__ import annotations
 
+import os
+import shlex
 import shutil
 import subprocess
 import sys
+import sysconfig
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Final
@@ -24,7 +28,9 @@ PACKAGES: Final = (
     "fluss-server",
     "fluss-testkit",
     "fluss-lake",
+    "fluss-native",
 )
+COMPILED: Final = "fluss-native"
 
 
 def build(uv: str, out: Path = DIST) -> None:
@@ -42,9 +48,25 @@ def build(uv: str, out: Path = DIST) -> None:
         earlier.unlink()
     for name in PACKAGES:
         # --no-sources: the packages require each other by name, as they do from an index.
-        options = ("--quiet", "--no-sources", "--no-create-gitignore", "--out-dir", str(out))
-        subprocess.run([uv, "build", *options, "--package", name], cwd=ROOT, check=True)
+        options = ["--quiet", "--no-sources", "--no-create-gitignore", "--out-dir", str(out)]
+        options += ["--python", sys.executable]
+        if name == COMPILED and not has_compiler():
+            print(f"build: no C compiler found, so {name} gets no wheel.", file=sys.stderr)
+            options.append("--sdist")
+        subprocess.run(
+            [uv, "build", *options, "--package", name],
+            cwd=ROOT,
+            env={**os.environ, "FLUSS_NATIVE_REQUIRED": "1"},
+            check=True,
+        )
     check(uv, out)
+
+
+def has_compiler() -> bool:
+    """Whether this machine has a C compiler (that of $CC or of this Python), and the headers."""
+    words = shlex.split(os.environ.get("CC") or sysconfig.get_config_var("CC") or "cc")
+    header = Path(sysconfig.get_path("include")) / "Python.h"
+    return bool(words) and shutil.which(words[0]) is not None and header.exists()
 
 
 def check(uv: str, out: Path) -> None:

@@ -39,6 +39,7 @@ ALLOWED = {
     "fluss.admin.names": "names for completion, found without loading Arrow",
     "fluss.connection.profiles": "the profile file, which the command line lists and changes",
     "fluss.connection.url": "what a URL says, before anything is opened",
+    "fluss.native": "whether native code is used, which `fluss doctor` reports",
     "fluss.model.options.config": "the class of settings",
     "fluss.model.options.secrets": "secrets that stay markers where settings travel",
     "fluss.model.did_you_mean": "the nearest of several names, for an adapter's own arguments",

@@ -2,17 +2,20 @@
 
 import email
 import re
+import sys
+import sysconfig
 import tarfile
 import tomllib
+from itertools import chain
 from pathlib import Path
 from zipfile import ZipFile
 
 import pytest
 import trove_classifiers
 
-from tools.build_packages import PACKAGES, ROOT
+from tools.build_packages import COMPILED, PACKAGES, ROOT, has_compiler
 
-pytestmark = pytest.mark.slow  # six packages are built, once for all tests of this folder
+pytestmark = pytest.mark.slow  # the packages are built, once for all tests of this folder
 
 RELATIVE_LINK = re.compile(r"\]\((?!https?://|#)[^)]*\)")
 
@@ -28,6 +31,8 @@ def package(request):
 
 @pytest.fixture
 def wheel(dist, package):
+    if package == COMPILED and not has_compiler():
+        pytest.skip("without a C compiler the package has no wheel: install gcc, or clang")
     (path,) = dist.glob(f"{package.replace('-', '_')}-*.whl")
     with ZipFile(path) as archive:
         yield archive
@@ -39,6 +44,8 @@ def metadata_of(wheel):
 
 
 def test_a_wheel_has_its_modules_and_nothing_else(package, wheel):
+    if package == COMPILED:
+        pytest.skip("has a test of its own")
     source = ROOT / "packages" / package / "src"
     expected = {
         str(path.relative_to(source))
@@ -48,6 +55,25 @@ def test_a_wheel_has_its_modules_and_nothing_else(package, wheel):
     files = {each for each in wheel.namelist() if not each.endswith("/")}
     assert {each for each in files if ".dist-info/" not in each} == expected
     assert any(each.endswith("/py.typed") for each in expected)
+
+
+def test_the_compiled_wheel_has_the_module_and_no_source(dist):
+    if not has_compiler():
+        pytest.skip("without a C compiler the package has no wheel: install gcc, or clang")
+    (path,) = dist.glob("fluss_native-*.whl")
+    files = {each for each in ZipFile(path).namelist() if ".dist-info/" not in each}
+    suffix = sysconfig.get_config_var("EXT_SUFFIX")
+    names = {"__init__.py", "py.typed", "_rows.pyi", f"_rows{suffix}"}
+    assert files == {f"fluss_native/{each}" for each in names}
+    assert f"cp{sys.version_info.major}{sys.version_info.minor}" in path.name
+
+
+def test_the_sdist_has_what_the_module_is_compiled_from(dist):
+    (path,) = dist.glob("fluss_native-*.tar.gz")
+    source = ROOT / "packages" / COMPILED / "src/fluss_native"
+    with tarfile.open(path) as archive:
+        found = {Path(each).name for each in archive.getnames()}
+    assert found >= {each.name for each in source.glob("*.[ch]")} | {"setup.py"}
 
 
 def test_the_license_is_in_the_wheel_and_in_the_sdist(package, wheel, dist):
@@ -83,6 +109,10 @@ def test_packages_require_each_other_in_one_version():
     for name in PACKAGES:
         ours = [each for each in project_of(name)["dependencies"] if each.startswith("fluss-")]
         assert all(each == f"fluss-core~={versions[name]}" for each in ours), name
+        extras = chain.from_iterable(project_of(name).get("optional-dependencies", {}).values())
+        for each in extras:
+            if each.startswith("fluss-") and "[" not in each:
+                assert each.endswith(f"~={versions[name]}"), (name, each)
 
 
 def test_the_server_ships_nothing_of_the_testkit_and_the_testkit_its_launcher(dist):

@@ -14,7 +14,7 @@ from itertools import chain
 import pytest
 
 from tests.support.hypothesis_profiles import IS_EXHAUSTIVE
-from tools.build_packages import PACKAGES, ROOT, find_uv
+from tools.build_packages import PACKAGES, ROOT, find_uv, has_compiler
 
 pytestmark = [
     pytest.mark.slow,  # environments are made, and servers are started in them
@@ -63,12 +63,13 @@ VERSIONS = ["newest"] if IS_EXHAUSTIVE else ["pinned"]
 ENGINES = {"polars", "duckdb", "pandas", "pyspark", "typer", "fsspec", "rocksdict"}
 
 CORE = """
-import fluss, fluss.aio, sys
+import fluss, fluss.aio, fluss.native, sys
 from fluss.errors import FlussError
 try:
     fluss.connect("embedded:")
 except FlussError as error:
     print(error.hint)
+print(fluss.native.describe_native())
 for name in ("fluss.pandas", "fluss.fsspec"):
     try:
         __import__(name)
@@ -77,12 +78,13 @@ for name in ("fluss.pandas", "fluss.fsspec"):
 """
 CORE_HINTS = """\
 run `./dev build` in a checkout of Fluss for Python, then: pip install --find-links dist fluss-server
+not installed
 pip install 'pandas>=3'
 pip install 'fsspec>=2025.2'
 """
 EXTRAS = """
-import fluss.pandas, fsspec, pandas, rocksdict, uvloop
-print(fsspec.get_filesystem_class("fluss").__name__)
+import fluss.native, fluss.pandas, fsspec, pandas, rocksdict, uvloop
+print(fsspec.get_filesystem_class("fluss").__name__, fluss.native.describe_native())
 """
 POLARS = """
 import fluss_polars, polars
@@ -120,6 +122,12 @@ try:
 except ImportError as error:
     print(error.hint)
 """
+NATIVE_ALONE = """
+import importlib.util
+print(importlib.util.find_spec("fluss_native").name, importlib.util.find_spec("fluss"))
+"""
+# Without a compiler there is an sdist, which installs the package without its module.
+NATIVE = "used" if has_compiler() else "installed without its module: it was not compiled"
 # What is installed, the packages among ENGINES that come with it, the program, and what it prints.
 ALONE = [
     ("fluss-core", set(), CORE, CORE_HINTS),
@@ -127,18 +135,21 @@ ALONE = [
         "fluss-core[pandas,fsspec,snapshot,cli,fast]",
         {"pandas", "typer", "fsspec", "rocksdict"},
         EXTRAS,
-        "FlussFileSystem\n",
+        f"FlussFileSystem {NATIVE}\n",
     ),
     ("fluss-polars", {"polars"}, POLARS, "True True\n"),
     ("fluss-duckdb", {"duckdb"}, DUCKDB, "ConnectError\n"),
     ("fluss-server", {"rocksdict"}, SERVER, "2\n['fluss']\n"),
     ("fluss-testkit", set(), TESTKIT, "RealServer\n"),
     ("fluss-lake", {"fsspec"}, LAKE, "Iceberg\n"),
+    ("fluss-native", set(), NATIVE_ALONE, "fluss_native None\n"),
     ("fluss-spark", set(), SPARK, "pip install 'pyspark>=4.2'\n"),
 ]
 
+# Without `fast`: fluss-native has a wheel for this Python only, and an sdist for others. uvloop is
+# among the floors, and is installed.
 EVERYTHING = (
-    "fluss-core[pandas,fsspec,snapshot,cli,fast]",
+    "fluss-core[pandas,fsspec,snapshot,cli]",
     "fluss-polars",
     "fluss-duckdb",
     "fluss-server",

@@ -92,6 +92,7 @@ def test_the_doctor_examines_every_server_and_bucket(run, people):
     assert (done.returncode, done.said) == (0, "")
     text = done.stdout.decode()
     assert "all is well" in text
+    assert "native code" in text
     servers = records(run("doctor", "-o", "json"))
     assert {each["server"][:2] for each in servers} == {"cs", "ts"}
     assert all(each["answers"] and each["latency_ms"] > 0 for each in servers)

@@ -29,6 +29,10 @@ from tests.support.servers.write_harness import wait
 SCHEMA = pa.schema([("id", pa.int64()), ("n", pa.int32()), ("s", pa.string())])
 
 
+# Every test runs with the function in Python, and with the one in C before it.
+pytestmark = pytest.mark.usefixtures("row_functions")
+
+
 def row(number):
     return {"id": number, "n": number * 2, "s": f"row {number}"}
 

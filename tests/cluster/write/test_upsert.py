@@ -19,6 +19,9 @@ from tests.support.servers.write_harness import wait
 SCHEMA = pa.schema([("id", pa.int64()), ("name", pa.string()), ("age", pa.int32())])
 INSERT, BEFORE, AFTER, DELETE = 1, 2, 3, 4
 
+# Every test runs with the function in Python, and with the one in C before it.
+pytestmark = pytest.mark.usefixtures("row_functions")
+
 
 def row(number, **changes):
     return {"id": number, "name": f"name {number}", "age": number % 90} | changes

@@ -19,7 +19,6 @@ ROOT = Path(__file__).resolve().parents[3]
         ("fluss-core[pandas]", "pip install 'pandas>=3'"),
         ("fluss-core[fsspec]", "pip install 'fsspec>=2025.2'"),
         ("fluss-core[snapshot]", "pip install 'rocksdict>=0.3.29'"),
-        ("fluss-core[fast]", "pip install 'uvloop>=0.21'"),
     ],
 )
 def test_an_extra_is_what_it_brings(name, command):
@@ -30,12 +29,18 @@ def test_an_extra_is_what_it_brings(name, command):
     assert how_to_install(name) == command
 
 
-@pytest.mark.parametrize("name", ["fluss-server", "fluss-duckdb", "fluss-testkit"])
+@pytest.mark.parametrize("name", ["fluss-server", "fluss-duckdb", "fluss-testkit", "fluss-native"])
 def test_a_package_of_ours_comes_from_a_checkout(name):
     assert how_to_install(name) == (
         "run `./dev build` in a checkout of Fluss for Python, then: "
         f"pip install --find-links dist {name}"
     )
+
+
+@pytest.mark.parametrize("extra", ["fast", "lake"])
+def test_an_extra_that_brings_a_package_of_ours_comes_from_a_checkout(extra):
+    name = f"fluss-core[{extra}]"
+    assert how_to_install(name).endswith(f"pip install --find-links dist '{name}'")
 
 
 def test_an_extra_of_a_package_without_metadata_comes_from_a_checkout(monkeypatch):

@@ -20,6 +20,7 @@ from fluss.model.tables.descriptor import TableDescriptor
 from fluss.model.tables.table_info import TableInfo
 from fluss.model.types.factory import DataTypes
 from fluss.model.values.conversion import from_physical, to_physical
+from fluss.native import VARIABLE
 from fluss.write import write_targets
 from fluss.write.placement import Placement
 from fluss.write.row_function import RowReader
@@ -28,6 +29,9 @@ from fluss.write.write_encoding import KvTarget, LogTarget
 from fluss.write.write_memory import WriteMemory
 from fluss.write.writer_cores import AppendCore, UpsertCore
 from tests.support.generators.random_values import ALL_TYPES, as_lists, random_rows
+
+# Every test runs twice: with the function in Python, and with the one in C before it.
+pytestmark = pytest.mark.usefixtures("row_functions")
 
 
 def row_type(**fields):
@@ -278,7 +282,8 @@ def test_a_closed_writer_takes_no_row_into_a_chunk_that_was_open():
     assert core.rows_taken == 2
 
 
-def test_an_interrupt_leaves_the_lock_free():
+def test_an_interrupt_leaves_the_lock_free(monkeypatch):
+    monkeypatch.setenv(VARIABLE, "off")  # the lists of the function in C are no subclasses
     core = appender(table({"n": DataTypes.int()}))
     core.take([1])
     handles = [core.take([2])]

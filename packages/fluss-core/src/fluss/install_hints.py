@@ -1,8 +1,8 @@
 """How to install what is missing: the one place that decides the sentence.
 
 Our packages are on no package index yet, so a hint for one of them names the wheels that a checkout
-makes. An extra brings packages of other projects, which an index has: its hint names those, as the
-metadata of the installed package do, and works wherever the package came from.
+makes. Most extras bring packages of other projects, which an index has: the hint names those, as
+the metadata of the installed package do, and works wherever the package came from.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ def how_to_install(name: str) -> str:
     """
     distribution, _, extra = name.rstrip("]").partition("[")
     brought = sorted(_requirements(distribution, extra)) if extra else []
-    if brought:
+    if brought and not any(each.startswith("fluss-") for each in brought):
         return f"pip install {' '.join(shlex.quote(each) for each in brought)}"
     return f"{FROM_A_CHECKOUT}{FROM_WHEELS.format(name=shlex.quote(name))}"
 

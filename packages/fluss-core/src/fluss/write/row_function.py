@@ -55,13 +55,13 @@ class RowReader:
         what: str = "row",
         limits: ValueLimits = NO_LIMITS,
     ) -> None:
-        self._names = tuple(names)
-        self._types = tuple(types)
+        self.names = tuple(names)
+        self.types = tuple(types)
         self._known = frozenset(names) | ignored
         self._what = what
-        self._positions = tuple(positions)
+        self.positions = tuple(positions)
         self._width = width
-        self._limits = limits
+        self.limits = limits
         # Returns the physical values of all columns of the table, and their approximate size.
         # Raises InvalidValueError: a value is missing, unknown, or does not fit its column.
         self.read: RowFunction = self._read_first
@@ -115,8 +115,8 @@ class RowReader:
             refused: The lines that raise `error`, the refusal of a row.
             flat: Has the values flattened: cells stand for the values then, and there may be runs.
         """
-        source = ValueSource(self._limits)
-        count = len(self._types)
+        source = ValueSource(self.limits)
+        count = len(self.types)
         values = "".join(f"v{index}, " for index in range(count))
         lines = [
             "def read(row):",
@@ -132,7 +132,7 @@ class RowReader:
             f"            {values} = row",
             "        else:",
             f"            {values} = otherwise(row)",
-            f"        size = {sum(each.row_width for each in self._types)}",
+            f"        size = {sum(each.row_width for each in self.types)}",
         ]
         columns = [self._column(source, index, flat) for index in range(count)]
         for each in columns:
@@ -144,7 +144,7 @@ class RowReader:
         ]
         known = source.names | {
             "InvalidValueError": InvalidValueError,
-            "pick": itemgetter(*self._names),
+            "pick": itemgetter(*self.names),
             "by_name": self._by_name,
             "otherwise": self._otherwise,
         }
@@ -154,17 +154,17 @@ class RowReader:
         return made
 
     def _column(self, source: ValueSource, index: int, flat: FlatRows | None) -> Converted:
-        v, data_type, name = f"v{index}", self._types[index], self._names[index]
+        v, data_type, name = f"v{index}", self.types[index], self.names[index]
         if flat is None:
             return Converted(source.conversion(v, data_type, name), [v])
-        column = flat.columns[self._positions[index]]
+        column = flat.columns[self.positions[index]]
         return source.flattening(v, data_type, name, column)
 
     def _whole(
         self, columns: Sequence[Converted], flat: FlatRows | None
     ) -> tuple[str, Sequence[str]]:
         """The expressions for the values, or cells, of all columns of the table, and its runs."""
-        given = dict(zip(self._positions, columns, strict=True))
+        given = dict(zip(self.positions, columns, strict=True))
         cells: list[str] = []
         runs: list[str] = []
         for position in range(self._width):
@@ -185,25 +185,25 @@ class RowReader:
             raise InvalidValueError(
                 f"A {self._what} is a dict, a list or a tuple, not {type(row).__name__}: "
                 f"{row_text(row)}.",
-                hint=f"The columns are {', '.join(self._names)}.",
+                hint=f"The columns are {', '.join(self.names)}.",
             )
-        if len(row) == len(self._names):
+        if len(row) == len(self.names):
             return row
         if len(row) != self._width:
             raise InvalidValueError(
-                f"The {self._what} has {len(row)} values for {len(self._names)} columns.",
-                hint=f"The columns are {', '.join(self._names)}, in this order.",
+                f"The {self._what} has {len(row)} values for {len(self.names)} columns.",
+                hint=f"The columns are {', '.join(self.names)}, in this order.",
             )
-        return [row[position] for position in self._positions]
+        return [row[position] for position in self.positions]
 
     def _by_name(self, row: Mapping[Any, Any]) -> Sequence[Any]:
         if not self._known.issuperset(row):
             unknown = next(each for each in row if each not in self._known)
             raise InvalidValueError(
                 f"There is no column {unknown!r} for this {self._what}; its columns are "
-                f"{', '.join(self._names)}.",
-                hint=did_you_mean(str(unknown), self._names),
+                f"{', '.join(self.names)}.",
+                hint=did_you_mean(str(unknown), self.names),
                 column=str(unknown),
             )
         # A column that is not there is NULL; the converter of a NOT NULL column refuses that.
-        return [row.get(name) for name in self._names]
+        return [row.get(name) for name in self.names]

@@ -59,7 +59,7 @@ class ValueSource:
     def __init__(self, limits: ValueLimits) -> None:
         self._limits = limits
         self.names: dict[str, Any] = {
-            "nested": _nested_size,
+            "nested": nested_size,
             "texts": frozenset({str}),
             "date": date,
             "datetime": datetime,
@@ -233,7 +233,7 @@ def _counting(v: str, data_type: DataType) -> list[str]:
     return [f"size += nested({v})"] if data_type.is_nested else []
 
 
-def _nested_size(value: Any) -> int:
+def nested_size(value: Any) -> int:
     """What a list, map or row takes; the lines for flattened values count the same."""
     return 0 if value is None else _OFFSET_WIDTH + sum(map(_element_size, value))
 
@@ -241,7 +241,7 @@ def _nested_size(value: Any) -> int:
 def _element_size(value: Any) -> int:
     if isinstance(value, str | bytes):
         return _NESTED_WIDTH + len(value)
-    return _NESTED_WIDTH + (_nested_size(value) if isinstance(value, list | tuple) else 0)
+    return _NESTED_WIDTH + (nested_size(value) if isinstance(value, list | tuple) else 0)
 
 
 def _spread(flat: FlatValue, value: Any) -> tuple[Any, ...]:

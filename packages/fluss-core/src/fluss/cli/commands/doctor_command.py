@@ -38,6 +38,7 @@ def doctor(context: typer.Context) -> None:
         fluss doctor --profile prod -o json
     """
     import fluss.session  # noqa: F401 - its time is not the cluster's
+    from fluss.native import describe_native
 
     cluster: GlobalOptions = context.obj
     began = time.perf_counter()
@@ -46,7 +47,7 @@ def doctor(context: typer.Context) -> None:
         servers = session.config.bootstrap_servers
         found = session.health()
     if cluster.output in {None, OutputFormat.TABLE}:
-        typer.echo(f"connected to {servers} in {took_ms:,.0f} ms")
+        typer.echo(f"connected to {servers} in {took_ms:,.0f} ms; native code {describe_native()}")
         for line in _lines(found):
             typer.echo(line)
     else:
