@@ -3,6 +3,7 @@
 import threading
 import time
 from collections import Counter
+from contextlib import suppress
 from dataclasses import dataclass
 
 import pytest
@@ -164,6 +165,39 @@ def test_a_dropped_table_is_reported_and_the_others_are_read(session, log):
         session.create_table("gone", LOG).append(clicks(7, 1))
         reader.add("gone", start="earliest")
         assert ids(taken(reader, 1)["gone"]) == [7]
+
+
+def test_polls_wait_after_a_dropped_table_was_reported(session, log):
+    days = session.create_table("days", {"id": "BIGINT", "day": "STRING"}, partition_by="day")
+    days.append([{"id": 1, "day": "a"}])
+    session.create_table("gone", LOG, buckets=3)
+    with session.follow_many([log, "gone", days], start="earliest") as reader:
+        assert ids(taken(reader, 1)["days"]) == [1]
+        session.drop_table("gone")
+        session.drop_table("days")
+        reported, deadline = set(), time.monotonic() + WAIT_S
+        while len(reported) < 2 and time.monotonic() < deadline:
+            try:
+                reader.poll(0.1)
+            except FlussError as error:
+                reported.add(error.table)  # the first failure may be raised again before the second
+        assert reported == {str(session.path_of("gone")), days.name}
+        begin = time.monotonic()
+        for _ in range(3):
+            with pytest.raises(FlussError):
+                reader.poll(0.3)
+        assert time.monotonic() - begin > 0.8
+        log.append(clicks(0, 2))
+        assert ids(taken_after_errors(reader, 2)) == [0, 1]
+        assert {name.partition(".")[2] for name in reader.cursor().tables} == {"clicks", "gone", "days"}  # fmt: skip
+
+
+def taken_after_errors(reader, rows_min):
+    rows, deadline = [], time.monotonic() + WAIT_S
+    while len(rows) < rows_min and time.monotonic() < deadline:
+        with suppress(FlussError):  # raised by polls without rows
+            rows += [row for each in reader.poll(0.1) for row in each.batch.to_pylist()]
+    return rows
 
 
 def test_a_cursor_of_a_table_that_was_created_again_is_refused(session, log):

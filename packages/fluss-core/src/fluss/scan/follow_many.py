@@ -2,8 +2,9 @@
 
 Each table is read as `scan.follow` reads one. One limit holds for the fetched and unreturned bytes
 of all tables. Batches are returned in turn, so a table with many rows does not delay one with few.
-A table that cannot be read does not stop the others: its error is raised once when it occurs, and
-again whenever nothing else has arrived.
+A table that cannot be read does not stop the others. Its error is raised when it occurs; the table
+is not read any more, and each later call that gets no rows within its timeout raises the error
+again.
 """
 
 from __future__ import annotations
@@ -189,11 +190,13 @@ class FollowManyCore:
         self.check_open()
         if self._ready or self._fetched:
             return
-        self._look_for_partitions()
         try:
+            self._look_for_partitions()
             self.connection.engine.run(self._take(timeout_s))
-        except PartitionNotFoundError as error:
-            self._forget_partitions(error)
+        except FlussError as error:
+            if not self._has_forgotten_partitions(error):
+                self._note_failure(error)
+                raise
         if self._fetched:
             self._fetched = deque(in_turn(self._fetched, lambda each: each.bucket.table_id))
         elif self._failed:
@@ -216,9 +219,8 @@ class FollowManyCore:
         try:
             ready = member.followed.read(member.decoder, fetched)
         except FlussError as error:
-            self._stop(name)
             error.add_context(table=name)
-            self._failed[name] = error.with_context()
+            self._note_failure(error)
             raise
         # Removed last: after an interruption here, the next call decodes it again.
         self._ready.extend((name, each) for each in ready)
@@ -238,18 +240,28 @@ class FollowManyCore:
                 core = member.followed.table
                 self._scan.subscribe(core, member.decoder.fetch_target, found)
 
-    def _forget_partitions(self, error: PartitionNotFoundError) -> None:
+    def _has_forgotten_partitions(self, error: FlussError) -> bool:
+        """Stop reading dropped partitions, if the error is about one that may be skipped."""
         member = self._members.get(str(error.facts.get("table")))
-        if member is None:
-            raise error
+        if member is None or not isinstance(error, PartitionNotFoundError):
+            return False
         if member.followed.options.missing_partitions != "skip":
             error.add_context(hint=Hint(HintKey.FOLLOW_THE_OTHERS))
-            raise error
+            return False
         gone = member.followed.forget_partitions()
-        if not gone:
-            raise error
         for bucket in gone:
             self._scan.unsubscribe(bucket)
+        return bool(gone)
+
+    def _note_failure(self, error: FlussError) -> None:
+        """Stop reading the table of an error that another request would only repeat.
+
+        Otherwise the fetcher reports the bucket again immediately, and a loop of polls never waits.
+        """
+        name = str(error.facts.get("table"))
+        if name in self._members and not error.is_retriable:
+            self._stop(name)
+            self._failed[name] = error.with_context()
 
     # --- life ---------------------------------------------------------------------------------
 

@@ -138,7 +138,8 @@ class FollowMany:
         Raises:
             ClosedError: The reader has been closed.
             FlussError: A table cannot be read; the attribute `table` is its name. The other tables
-                can be read: poll again, or `remove` the table.
+                are read on: poll again. A later call raises the error again only if no rows have
+                arrived within its timeout; `remove` the table to end that.
         """
         return self._core.poll(timeout_s)
 
