@@ -68,6 +68,26 @@ def test_every_command_explains_itself_with_examples(run, name):
     assert run(*name.split(), "--help")[1] == out
 
 
+def all_commands():
+    """Yield every command with the words that call it, those of other packages included."""
+    root = application()
+    for name in root.list_commands(None):
+        command = root.get_command(None, name)
+        yield [name], command
+        yield from (
+            ([name, each], inner) for each, inner in getattr(command, "commands", {}).items()
+        )
+
+
+@pytest.mark.parametrize("words", [words for words, _ in all_commands()], ids=" ".join)
+def test_help_names_values_and_has_no_python_types(run, words):
+    code, out, _ = run(*words, "-h")
+    assert code == 0
+    assert not re.findall(r"<(?:str|int|float|path|list)\b|\brange>|TEXT RANGE", out)
+    assert "..." not in out.replace("}...", "").replace("]...", ""), "a summary is cut off"
+    assert max(map(len, out.partition("\nExamples:")[0].splitlines())) <= 80
+
+
 def examples():
     """Yield the words of every call of `fluss` in the examples of a help."""
     for command in COMMANDS.values():
@@ -119,6 +139,10 @@ def test_the_version_is_that_of_the_package(run):
     [
         (["haed"], "fluss: There is no command 'haed'.\n  hint: did you mean 'head'?\n"),
         (["zzz"], "fluss: There is no command 'zzz'.\n  hint: fluss -h lists the commands\n"),
+        (["acl", "ls2"], "fluss: There is no command 'acl ls2'.\n  hint: did you mean 'ls'?\n"),
+        (["config", "show"], "'config show'.\n  hint: fluss config -h lists the commands\n"),
+        (["tier", "stats"], "'tier stats'.\n  hint: did you mean 'status'?\n"),
+        (["tier", "a.b"], "'tier a.b'.\n  hint: a table is an option: fluss tier --table a.b\n"),
         (["head"], "fluss: Missing argument 'TABLE'.\n  hint: fluss head -h shows how"),
         (["head", "a.b", "--colums", "x"], "--colums"),
         (["head", "a.b", "-o", "xml"], "xml"),
@@ -126,9 +150,9 @@ def test_the_version_is_that_of_the_package(run):
         (["--url", "a:1", "ls", "--url", "b:1"], "--url is given twice: a:1 and b:1"),
         (["--url", "a:1", "completion", "bash"], "leave them out"),
         (["completion", "bash", "--profile", "x"], "leave them out"),
-        (["alter", "a.b"], "there is nothing to change"),
+        (["alter", "a.b"], "There is nothing to change"),
         (["create", "a.b", "id INT", "--like", "a.c"], "given twice"),
-        (["delete", "a.b"], "give keys"),
+        (["delete", "a.b"], "Name keys"),
     ],
 )  # fmt: skip
 def test_wrong_usage_is_one_message_with_exit_code_2(run, monkeypatch, words, said):

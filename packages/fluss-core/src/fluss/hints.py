@@ -321,7 +321,12 @@ class HintKey(Enum):
         Door.CLI: "write earliest, latest, an offset, 2026-01-31T12:00:00Z, -10m (a time ago), or "
         "@FILE with a cursor",
     }
-    SKIP_MISSING_PARTITIONS = _everywhere("{missing_partitions:skip} reads the existing ones")
+    SKIP_MISSING_PARTITIONS = {
+        Door.CLIENT: "{missing_partitions:skip} reads the existing ones",
+        Door.SESSION: "{missing_partitions:skip} reads the existing ones",
+        Door.SPARK: "{missing_partitions:skip} reads the existing ones",
+        Door.CLI: "`fluss ls {table}` lists the existing ones",
+    }
     START_AT_EARLIEST = _everywhere("Start again with {start:earliest}.")
     TRIMMED_BEFORE_READ = {
         Door.CLIENT: "EARLIEST_OFFSET reads from the first row that is left ({earliest}), "

@@ -16,6 +16,7 @@ import typer
 from fluss.cli.frame import FrameCommand, FrameGroup
 from fluss.cli.global_options import GlobalOptions
 from fluss.cli.user_folders import state_folder
+from fluss.hints import Door
 from fluss_lake.tiering.range_task import WriteMode
 from fluss_lake.tiering.worker import ROUND_S_MAX, RoundReport
 
@@ -24,9 +25,10 @@ if TYPE_CHECKING:
     from fluss.model.paths import TablePath
     from fluss.session import Session
     from fluss_lake.tiering.round_driver import RoundOptions
-    from fluss_lake.tiering.service import TieringService
+    from fluss_lake.tiering.service import Tally, TieringService
 
 _NOTES: Final = "tier"
+_MB: Final = 1_000_000
 _AGE: Final = re.compile(r"(\d+)([dhms])")
 _UNITS_MS: Final = {"d": 86_400_000, "h": 3_600_000, "m": 60_000, "s": 1_000}
 _STATUS: Final = (
@@ -155,8 +157,7 @@ def run(
         )
         with _stopped_by_signals(service):
             tally = service.run(once=once, now=now)
-    rounds_made, changes = _counted(tally.rounds, "round"), _counted(tally.changes, "change")
-    options.report(f"{rounds_made}, {changes} copied")
+    _report_total(options, tally, once=once)
     if tally.errors and (once or now):
         raise typer.Exit(1)
 
@@ -179,6 +180,12 @@ def status(
     with options.session() as session:
         paths = _paths_of(session, tables)
         records = status_of(session.config, _notes_folder(notes), paths)
+    if not records:
+        options.report(
+            "No table has a lake.\n  hint: create tables with --set table.datalake.enabled=true"
+        )
+        if options.output is None:
+            return
     write_records(records, _STATUS, options.output)
 
 
@@ -211,8 +218,8 @@ def expire(
         done = expire_snapshots(table, rounds, before_ms=before_ms, keep_last=keep_last)
         left = f", {done.left} could not be" if done.left else ""
         options.report(
-            f"{table.info.table_path}: {done.snapshots} snapshots expired, {done.files} files "
-            f"removed{left}"
+            f"{table.info.table_path}: {_counted(done.snapshots, 'snapshot')} expired, "
+            f"{_counted(done.files, 'file')} removed{left}"
         )
 
 
@@ -249,8 +256,8 @@ def clean(
         left = f", {done.left} could not be" if done.left else ""
         what = "would be removed" if dry_run else "removed"
         options.report(
-            f"{table.info.table_path}: {done.files} files, {done.size_bytes / 1e6:,.1f} MB "
-            f"{what}{left}"
+            f"{table.info.table_path}: {_counted(done.files, 'file')}, "
+            f"{_size(done.size_bytes)} {what}{left}"
         )
 
 
@@ -275,7 +282,8 @@ def compact(
     for table, rounds in _each_table(options, tables, file_bytes=file_size * 1024 * 1024):
         done = compact_table(table, rounds)
         options.report(
-            f"{table.info.table_path}: {done.before} files became {done.after}, {done.rows:,} rows"
+            f"{table.info.table_path}: {_counted(done.before, 'file')} became {done.after}, "
+            f"{_counted(done.rows, 'row')}"
             if done.snapshot_id is not None
             else f"{table.info.table_path}: nothing to compact"
         )
@@ -322,19 +330,36 @@ def _notes_folder(chosen: Path | None) -> Path:
 def _report(options: GlobalOptions, report: RoundReport) -> None:
     name, done = report.table, report.committed
     if report.error is not None:
-        hint = f" ({report.error.hint})" if report.error.hint else ""
-        typer.echo(f"fluss: {name}: {report.error.sentence}{hint}", err=True)
+        error = report.error.with_context(door=Door.CLI)
+        hint = f"\n  hint: {error.hint}" if error.hint else ""
+        typer.echo(f"fluss: {name}: {error.sentence}{hint}", err=True)
     elif done is not None and done.snapshot_id is not None:
         deletes = f", {_counted(done.deletes, 'key')} deleted" if done.deletes else ""
         options.report(
             f"{name}: {_counted(done.changes, 'change')} in {report.took_s:.1f} s: "
             f"{_counted(done.rows, 'row')}{deletes}, {_counted(done.files, 'file')}, "
-            f"{done.size_bytes / 1e6:,.1f} MB, snapshot {done.snapshot_id}"
+            f"{_size(done.size_bytes)}, snapshot {done.snapshot_id}"
+        )
+
+
+def _report_total(options: GlobalOptions, tally: Tally, *, once: bool) -> None:
+    rounds, changes = _counted(tally.rounds, "round"), _counted(tally.changes, "change")
+    options.report(f"{rounds}, {changes} copied")
+    if once and not tally.rounds and not tally.errors:
+        options.report(
+            "No table is due: the coordinator assigns a table when its table.datalake.freshness "
+            "has passed.\n  hint: `fluss tier --now` copies all rows now"
         )
 
 
 def _counted(count: int, noun: str) -> str:
     return f"{count:,} {noun}" if count == 1 else f"{count:,} {noun}s"
+
+
+def _size(size_bytes: int) -> str:
+    if size_bytes < _MB / 10:
+        return f"{size_bytes / 1_000:,.1f} KB"
+    return f"{size_bytes / _MB:,.1f} MB"
 
 
 @contextmanager

@@ -41,6 +41,8 @@ from fluss.wire.table_paths import write_table_path
 SET, DELETE = 0, 1
 LAST = 0
 # The changes that one request may have, in the order of the requests.
+# A part of the servers' sentence; they have no code of its own for it.
+_OLDER_THAN_LAKE: Final = "before the Fluss cluster enabled datalake"
 _KINDS: Final = (
     (SetOption, ResetOption),
     (AddColumn, DropColumn, RenameColumn, ModifyColumn),
@@ -129,6 +131,13 @@ async def _explained(request: messages.AlterTableRequest) -> AsyncIterator[None]
     """Add to the error of a change that servers cannot make yet what users do instead."""
     try:
         yield
+    except UnsupportedOperationError as error:
+        if _OLDER_THAN_LAKE in error.message:
+            error.add_context(
+                hint="Create a table with the same columns and this property, and copy the rows "
+                "into it."
+            )
+        raise
     except ServerError as error:
         changed = (request.drop_columns, request.rename_columns, request.modify_columns)
         if error.error_code != UNKNOWN_SERVER_ERROR_CODE or not any(changed):

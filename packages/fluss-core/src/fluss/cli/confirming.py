@@ -7,9 +7,7 @@ from typing import Annotated
 
 import typer
 
-YesOption = Annotated[
-    bool, typer.Option("--yes", "-y", help="Do not ask before something is removed.")
-]
+YesOption = Annotated[bool, typer.Option("--yes", "-y", help="Do not ask for confirmation.")]
 
 
 def confirm(question: str, *, yes: bool) -> None:

@@ -20,6 +20,7 @@ import typer
 from typer.core import TyperCommand, TyperGroup
 
 from fluss.cli.global_options import add_global_options, refuse_cluster
+from fluss.cli.value_names import name_values
 from fluss.errors import MissingExtraError
 from fluss.install_hints import how_to_install
 
@@ -87,6 +88,10 @@ class FrameCommand(TyperCommand):
         """Write what the command does."""
         _write_paragraphs(formatter, _parts_of(self.help)[0])
 
+    def format_options(self, ctx: Any, formatter: Any) -> None:
+        """Write the arguments and the options."""
+        _write_parameters(self, ctx, formatter)
+
     def format_epilog(self, ctx: Any, formatter: Any) -> None:  # noqa: ARG002 - as declared
         """Write the examples."""
         _write_examples(formatter, _parts_of(self.help)[1])
@@ -97,9 +102,27 @@ class FrameCommand(TyperCommand):
 class FrameGroup(TyperGroup):
     """A group of commands, such as `fluss partitions`; its commands take the global options."""
 
+    def resolve_command(self, ctx: Any, args: list[str]) -> Any:
+        """Find the command that the first word names."""
+        name = args[0]
+        if not name.startswith("-") and self.get_command(ctx, name) is None:
+            raise _unknown(self, ctx, name)
+        return super().resolve_command(ctx, args)
+
     def format_help_text(self, ctx: Any, formatter: Any) -> None:  # noqa: ARG002 - as declared
         """Write what the commands are about."""
         _write_paragraphs(formatter, _parts_of(self.help)[0])
+
+    def format_options(self, ctx: Any, formatter: Any) -> None:
+        """Write the options, then the commands."""
+        _write_parameters(self, ctx, formatter)
+        self.format_commands(ctx, formatter)
+
+    def format_commands(self, ctx: Any, formatter: Any) -> None:
+        """Write each command with the first sentence of its help."""
+        found = {name: self.get_command(ctx, name) for name in self.list_commands(ctx)}
+        with formatter.section("Commands"):
+            formatter.write_dl([(name, _summary_of(each.help)) for name, each in found.items()])
 
     def format_epilog(self, ctx: Any, formatter: Any) -> None:  # noqa: ARG002 - as declared
         """Write the examples."""
@@ -143,12 +166,9 @@ class RootGroup(TyperGroup):
 
     def resolve_command(self, ctx: Any, args: list[str]) -> Any:
         """Find the command that the first word names."""
-        from fluss.model.did_you_mean import did_you_mean
-
         name = args[0]
         if not name.startswith("-") and self.get_command(ctx, name) is None:
-            hint = did_you_mean(name, self.list_commands(ctx)) or "fluss -h lists the commands"
-            raise UnknownCommandError(f"There is no command {name!r}.", hint)
+            raise _unknown(self, ctx, name)
         entry = self.entries.get(name)
         if entry is not None and not entry.connects:
             refuse_cluster(ctx, name)
@@ -186,6 +206,20 @@ class UnknownCommandError(Exception):
     def __init__(self, message: str, hint: str) -> None:
         super().__init__(message)
         self.hint = hint
+
+
+def _unknown(group: Any, context: Any, name: str) -> UnknownCommandError:
+    from fluss.model.did_you_mean import did_you_mean
+
+    path = context.command_path
+    words = f"{path} {name}".removeprefix("fluss ")
+    hint = did_you_mean(name, group.list_commands(context))
+    takes_tables = any("--table" in each.opts for each in group.params)
+    if hint is None and takes_tables and "." in name:
+        hint = f"a table is an option: {path} --table {name}"
+    return UnknownCommandError(
+        f"There is no command {words!r}.", hint or f"{path} -h lists the commands"
+    )
 
 
 def root_of(
@@ -278,6 +312,7 @@ def _function_of(other: typer.Typer) -> Callable[..., None]:
 
 
 def _share_options(command: Any, shared: Sequence[Any], *, connects: bool) -> None:
+    name_values(command.params)
     add_global_options(command, shared, connects=connects)
     for inner in getattr(command, "commands", {}).values():
         _share_options(inner, shared, connects=connects)
@@ -306,6 +341,29 @@ def _parts_of(help_text: str | None) -> tuple[str, str]:
     """Return what a command does, and its examples."""
     about, _, examples = cleandoc(help_text or "").partition(EXAMPLES)
     return about.strip(), cleandoc(examples)
+
+
+def _summary_of(help_text: str | None) -> str:
+    """Return the first sentence of a help."""
+    paragraph = " ".join(_parts_of(help_text)[0].partition("\n\n")[0].split())
+    return paragraph.partition(". ")[0].rstrip(".") + "."
+
+
+def _write_parameters(command: Any, ctx: Any, formatter: Any) -> None:
+    """Write the arguments without the Python types that typer adds, and the options."""
+    arguments, options = [], []
+    for each in command.get_params(ctx):
+        record = each.get_help_record(ctx)
+        if record is None:
+            continue
+        if each.param_type_name == "argument":
+            arguments.append((record[0].partition(" <")[0], record[1]))
+        else:
+            options.append(record)
+    for title, records in (("Arguments", arguments), ("Options", options)):
+        if records:
+            with formatter.section(title):
+                formatter.write_dl(records)
 
 
 def _write_paragraphs(formatter: Any, text: str) -> None:

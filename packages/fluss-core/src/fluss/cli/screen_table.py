@@ -15,7 +15,7 @@ import pyarrow as pa
 
 from fluss.cli.files.cell_texts import texts_of
 
-_CELL_CHARS: Final = (60, 30, 12)  # the longest cell; fewer where the columns do not fit
+_CELL_CHARS: Final = (60, 30, 20, 16, 12)  # the longest cell; fewer where the columns do not fit
 _GAP: Final = "  "
 _NULL: Final = "NULL"
 

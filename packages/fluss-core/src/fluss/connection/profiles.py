@@ -74,9 +74,7 @@ def find_profile(environ: Mapping[str, str], name: str | None = None) -> Profile
     if requested is None:
         return None
     if not isinstance(profiles.get(requested), dict):
-        hint = (
-            did_you_mean(str(requested), profiles) or f"there are: {', '.join(profiles) or 'none'}"
-        )
+        hint = _known_profiles(str(requested), profiles)
         raise ConfigError(f"{path} has no profile {requested!r}.", hint=hint, path=str(path))
     settings = dict(_flattened(profiles[requested], path))
     return Profile(name=str(requested), path=path, settings=settings)
@@ -117,6 +115,12 @@ def read_profiles(environ: Mapping[str, str]) -> ProfileFile:
     return ProfileFile(path=path, default=None if default is None else str(default), profiles=found)
 
 
+def _known_profiles(name: str, profiles: Mapping[str, object]) -> str:
+    if not profiles:
+        return f"write a section [profiles.{name}]; `fluss config profiles -h` shows one"
+    return did_you_mean(name, profiles) or f"there are: {', '.join(profiles)}"
+
+
 def use_profile(environ: Mapping[str, str], name: str) -> ProfileFile:
     """Make a profile the default, and leave the rest of the file as it is.
 
@@ -125,11 +129,8 @@ def use_profile(environ: Mapping[str, str], name: str) -> ProfileFile:
     """
     found = read_profiles(environ)
     if name not in found.profiles:
-        hint = did_you_mean(name, found.profiles)
-        listed = f"there are: {', '.join(found.profiles) or 'none'}"
-        raise ConfigError(
-            f"{found.path} has no profile {name!r}.", hint=hint or listed, path=str(found.path)
-        )
+        hint = _known_profiles(name, found.profiles)
+        raise ConfigError(f"{found.path} has no profile {name!r}.", hint=hint, path=str(found.path))
     try:
         _replace(found.path, with_default(found.path.read_text(encoding="utf-8"), name))
     except OSError as error:

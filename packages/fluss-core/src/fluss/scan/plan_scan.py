@@ -214,7 +214,7 @@ def _no_partition(
     there = f"it has {len(names)}: {_shown(names)}" if names else "it has none"
     return PartitionNotFoundError(
         f"{table.table_path} has no partition {shown}; {there}.",
-        hint=hint or Hint(HintKey.SKIP_MISSING_PARTITIONS),
+        hint=hint or Hint(HintKey.SKIP_MISSING_PARTITIONS, table=table.table_path),
         table=str(table.table_path),
         partition=shown,
     )

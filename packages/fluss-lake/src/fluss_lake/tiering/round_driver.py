@@ -180,8 +180,8 @@ def check_has_lake(table: TableHandle) -> None:
     if not options.datalake_enabled:
         raise UnsupportedOperationError(
             f"The table {path} is not copied into a lake.",
-            hint="Set its property table.datalake.enabled to true (session.alter_table), on a cluster "
-            "that has a lake.",
+            hint="Set its property table.datalake.enabled to true. A table from before its cluster "
+            "had a lake must be created again.",
             table=str(path),
         )
     if options.datalake_format is not DataLakeFormat.ICEBERG:

@@ -87,4 +87,4 @@ def _commit(table: TableHandle, snapshot_id: int) -> dict[str, Any]:
     is_flink = properties.get(COMMIT_USER_KEY) == COMMIT_USER
     at = datetime.fromtimestamp(snapshot.timestamp_ms / 1_000, UTC)
     by = properties.get(WORKER_KEY) or ("Fluss's job in Flink" if is_flink else None)
-    return {"committed_at": at.isoformat(timespec="seconds"), "by": by}
+    return {"committed_at": f"{at:%Y-%m-%dT%H:%M:%SZ}", "by": by}

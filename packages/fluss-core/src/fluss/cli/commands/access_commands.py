@@ -80,7 +80,7 @@ def grant(
     operations: Annotated[
         list[str],
         typer.Argument(
-            metavar="OPERATION...",
+            metavar="OPERATION",
             help="read, write, create, drop, alter, describe or all.",
             show_default=False,
         ),
@@ -115,7 +115,7 @@ def revoke(
     operations: Annotated[
         list[str] | None,
         typer.Argument(
-            metavar="[OPERATION...]", help="Which; all of them by default.", show_default=False
+            metavar="OPERATION", help="Which; all of them by default.", show_default=False
         ),
     ] = None,
     table: _TableOption = None,

@@ -208,7 +208,7 @@ def rebalance(
     goals: Annotated[
         list[str] | None,
         typer.Argument(
-            metavar="[GOAL...]",
+            metavar="GOAL",
             help="rack_aware, replica_distribution or leader_distribution; the first counts most.",
             show_default=False,
         ),

@@ -21,7 +21,7 @@ class Shell(StrEnum):
 
 
 def completion(
-    shell: Annotated[Shell, typer.Argument(help="The shell.", show_default=False)],
+    shell: Annotated[Shell, typer.Argument(help="bash, zsh or fish.", show_default=False)],
 ) -> None:
     """Print the script that completes commands, options, tables and columns in a shell.
 

@@ -130,7 +130,9 @@ def drop(
     context: typer.Context,
     names: Annotated[
         list[str],
-        typer.Argument(help="Databases, or tables as database.table.", show_default=False),
+        typer.Argument(
+            metavar="NAME", help="A database, or a table as database.table.", show_default=False
+        ),
     ],
     *,
     cascade: Annotated[
@@ -204,7 +206,7 @@ def alter(
 
     added = [column for text in columns or [] for column in parse_columns(text)]
     if not any((added, properties, reset, buckets is not None, comment is not None)):
-        raise typer.BadParameter("there is nothing to change; add --add-column, --set or --reset")
+        raise typer.BadParameter("There is nothing to change; add --add-column, --set or --reset")
     cluster: GlobalOptions = context.obj
     with cluster.named(name) as (session, path):
         if is_database(session, path):

@@ -62,12 +62,14 @@ def import_rows(
     files: Annotated[
         list[str],
         typer.Argument(
-            help="Files, folders, or patterns such as 'logs/**/*.csv.gz'; - is the standard input."
+            metavar="FILE",
+            help="Files, folders, or patterns such as 'logs/**/*.csv.gz'; - is the standard input.",
         ),
     ],
     *,
     create: Annotated[
-        bool, typer.Option(help="Create the table from the first file if it does not exist.")
+        bool,
+        typer.Option("--create", help="Create the table from the first file if it does not exist."),
     ] = False,
     primary_key: Annotated[str | None, typer.Option(help="With --create: its columns.")] = None,
     partition_by: Annotated[str | None, typer.Option(help="With --create: its columns.")] = None,

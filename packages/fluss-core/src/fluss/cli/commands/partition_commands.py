@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 _SpecsArgument = Annotated[
     list[str],
     typer.Argument(
-        metavar="PARTITION...",
+        metavar="PARTITION",
         help="key=value, or key=value/key=value; with one key its value is enough.",
         show_default=False,
     ),

@@ -85,7 +85,8 @@ def save_cursor(
 ) -> None:
     """Save a position in a log, for a job that reads what is new since then.
 
-    Export between two cursors, and keep the second one only if that succeeded:
+    The examples export the rows between two cursors, and keep the second cursor only if the export
+    has succeeded.
 
     Examples:
         fluss cursor save shop.clicks job.cursor --at earliest

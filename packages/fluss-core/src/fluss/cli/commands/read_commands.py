@@ -30,11 +30,13 @@ if TYPE_CHECKING:
 
 NamesArgument = Annotated[
     list[str],
-    typer.Argument(metavar="TABLE...", help="database.table, or its URL.", show_default=False),
+    typer.Argument(metavar="TABLE", help="database.table, or its URL.", show_default=False),
 ]
 KeysArgument = Annotated[
     list[str],
-    typer.Argument(help="Keys: 7, or id=7,day=2026-01-01, or JSON.", show_default=False),
+    typer.Argument(
+        metavar="KEY", help="A key: 7, or id=7,day=2026-01-01, or JSON.", show_default=False
+    ),
 ]
 
 

@@ -30,7 +30,8 @@ def schema(
     names: Annotated[
         list[str],
         typer.Argument(
-            help="Tables as database.table, or databases, for all their tables.",
+            metavar="NAME",
+            help="A table as database.table, or a database for all its tables.",
             show_default=False,
         ),
     ],
@@ -80,9 +81,7 @@ def apply(
     context: typer.Context,
     file: _File,
     *,
-    yes: Annotated[
-        bool, typer.Option("--yes", "-y", help="Do not ask before something is changed.")
-    ] = False,
+    yes: Annotated[bool, typer.Option("--yes", "-y", help="Do not ask for confirmation.")] = False,
 ) -> None:
     """Create and alter tables as the classes of a Python file describe them.
 

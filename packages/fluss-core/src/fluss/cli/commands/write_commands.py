@@ -22,7 +22,7 @@ _STANDARD = "-"
 RowWords = Annotated[
     list[str] | None,
     typer.Argument(
-        metavar="ROW...",
+        metavar="ROW",
         help="One row as name=value words, or JSON objects; - or nothing: the standard input.",
         show_default=False,
     ),
@@ -99,7 +99,8 @@ def delete(
     keys: Annotated[
         list[str] | None,
         typer.Argument(
-            help="Keys: 7, or id=7,day=2026-01-01, or JSON; - is the standard input.",
+            metavar="KEY",
+            help="A key: 7, or id=7,day=2026-01-01, or JSON; - is the standard input.",
             show_default=False,
         ),
     ] = None,
@@ -125,7 +126,7 @@ def delete(
         jq -c '{id}' old.jsonl | fluss delete shop.orders -
     """
     if (where is None) == (not keys):
-        raise typer.BadParameter("give keys, or --where with a condition")
+        raise typer.BadParameter("Name keys, or a condition with --where")
     if dry_run and where is None:
         raise typer.BadParameter("--dry-run counts the rows of --where; keys are counted already")
     cluster: GlobalOptions = context.obj
