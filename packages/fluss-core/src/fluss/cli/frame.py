@@ -120,7 +120,9 @@ class FrameGroup(TyperGroup):
 
     def format_commands(self, ctx: Any, formatter: Any) -> None:
         """Write each command with the first sentence of its help."""
-        found = {name: self.get_command(ctx, name) for name in self.list_commands(ctx)}
+        found: dict[str, Any] = {
+            name: self.get_command(ctx, name) for name in self.list_commands(ctx)
+        }
         with formatter.section("Commands"):
             formatter.write_dl([(name, _summary_of(each.help)) for name, each in found.items()])
 
