@@ -9,7 +9,7 @@ import sys
 
 from setuptools import Extension, setup
 
-SOURCES = ["row_taker", "flat_rows", "column_types", "plain_values"]
+SOURCES = ["row_taker", "flat_rows", "column_types", "plain_values", "columns"]
 STRICT = ["-std=c11", "-Wall", "-Wextra", "-Wno-missing-field-initializers"]
 
 setup(

@@ -52,14 +52,15 @@ class Environment:
     def bin(self):
         return self.folder / "bin"
 
-    def install(self, *words):
-        """Install what `pip install --find-links dist` would."""
+    def install(self, *words, **variables):
+        """Install what `pip install --find-links dist` would, with these in the environment."""
         # uv's cache may have wheels of an earlier tree that stood in a folder of the same name.
         fresh = [word for name in PACKAGES for word in ("--refresh-package", name)]
         done = subprocess.run(
             [self.uv, "pip", "install", "--quiet", "--python", str(self.bin / "python"),
              "--find-links", str(self.dist), *fresh, *words],
-            cwd=self.folder, capture_output=True, text=True, timeout=INSTALL_TIMEOUT_S, check=False,
+            cwd=self.folder, env=os.environ | variables,
+            capture_output=True, text=True, timeout=INSTALL_TIMEOUT_S, check=False,
         )  # fmt: skip
         assert done.returncode == 0, done.stderr
 

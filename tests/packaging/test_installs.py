@@ -207,6 +207,16 @@ def test_a_package_alone(new_environment, versions, python, name, engines, progr
     assert environment.python(program) == printed
 
 
+def test_without_a_compiler_native_code_is_installed_without_its_module(new_environment, pinned):
+    environment = new_environment()
+    # A wheel of the same version would be found before the sdist, and one of a build before, too.
+    words = ("--no-binary", "fluss-native", "--no-cache")
+    environment.install(*pinned, *words, "fluss-native", CC="/no/such/compiler")
+    environment.install(*pinned, "fluss-core")
+    printed = environment.python("import fluss.native; print(fluss.native.describe_native())")
+    assert printed == "installed without its module: it was not compiled\n"
+
+
 @pytest.mark.parametrize("python", PYTHONS.values(), ids=PYTHONS)
 def test_the_lowest_versions_of_everything_work(new_environment, python):
     environment = new_environment(python)

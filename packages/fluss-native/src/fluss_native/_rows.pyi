@@ -1,6 +1,7 @@
 """The compiled module; row_taker.c explains it."""
 
 from collections.abc import Callable
+from datetime import datetime
 from typing import Any, Final, final
 
 INTERFACE: Final[int]
@@ -26,3 +27,9 @@ class RowTaker:
         large_row_bytes: int,
     ) -> RowTaker: ...
     def __call__(self, row: Any, /) -> Any: ...
+
+def list_column(elements: tuple[Any, ...], offsets: Any, /) -> list[list[Any]]: ...
+def map_column(
+    keys: tuple[Any, ...], values: tuple[Any, ...], offsets: Any, /
+) -> list[list[tuple[Any, Any]]]: ...
+def utc_column(microseconds: Any, /) -> list[datetime]: ...

@@ -1,4 +1,4 @@
-/* The module fluss_native._rows: RowTaker, the function behind `append` and `upsert` of a writer.
+/* The module fluss_native._rows, and RowTaker, the function behind `append` and `upsert` of a writer.
  *
  * It does what the function of fluss.write.row_taker does, for rows whose values are of the plain
  * classes of their columns: it flattens the row, and adds its cells and runs to the lists of the
@@ -10,11 +10,12 @@
  * What is in between is one step for other threads and for signal handlers.
  */
 #include "column_types.h"
+#include "columns.h"
 
 #include <structmember.h>
 
 /* fluss-core uses this module only if it knows the number. It changes with what they exchange. */
-#define INTERFACE 1
+#define INTERFACE 2
 
 /* The attributes of fluss.write.open_rows.OpenRows that are read and written here. */
 enum { CHUNK, COUNT, BYTES, TARGET_BYTES, TAKES_VALUES, ATTRIBUTE_COUNT };
@@ -416,7 +417,7 @@ static PyType_Spec row_taker_spec = {
 
 static int execute(PyObject *module)
 {
-    if (plain_values_load() < 0)
+    if (plain_values_load() < 0 || columns_load() < 0)
         return -1;
     PyObject *type = PyType_FromModuleAndSpec(module, &row_taker_spec, NULL);
     if (type == NULL)
@@ -438,6 +439,7 @@ static PyModuleDef_Slot slots[] = {
 static struct PyModuleDef definition = {
     PyModuleDef_HEAD_INIT,
     .m_name = "fluss_native._rows",
+    .m_methods = columns_functions,
     .m_slots = slots,
 };
 

@@ -14,6 +14,8 @@ from fluss.records.convert.from_values import array_from_values
 from fluss.records.convert.python_rows import PythonRows
 from fluss.records.convert.to_python import python_values
 
+pytestmark = pytest.mark.usefixtures("row_functions")
+
 TYPES = (DataTypes.bigint(), DataTypes.string(), DataTypes.array(DataTypes.int()))
 COUNT = 100
 
