@@ -4,7 +4,7 @@ import polars as pl
 import pyarrow as pa
 import pytest
 
-from fluss_polars.split_source import _with_views
+from fluss.records.arrow.views import with_views
 
 LONG = "a text that is longer than the twelve bytes of a view " * 20
 TEXTS = pa.array(["", "short", None, LONG, "äöü €", "exactly 12 b", None, LONG], pa.string())
@@ -30,7 +30,7 @@ BATCHES = {
 @pytest.mark.parametrize("cut", [slice(0, 8), slice(2, 5), slice(3, 3)])
 def test_rows_are_those_that_polars_makes_of_the_plain_batch(name, cut):
     batch = BATCHES[name].slice(cut.start, cut.stop - cut.start)
-    given = pl.DataFrame(_with_views(batch))
+    given = pl.DataFrame(with_views(batch))
     plain = pl.DataFrame(batch)
     assert given.schema == plain.schema
     assert given.equals(plain)
@@ -38,9 +38,9 @@ def test_rows_are_those_that_polars_makes_of_the_plain_batch(name, cut):
 
 def test_a_batch_without_text_is_passed_on_as_it_is():
     batch = BATCHES["no text"]
-    assert _with_views(batch) is batch
+    assert with_views(batch) is batch
 
 
 def test_columns_that_are_no_text_keep_their_memory():
     batch = BATCHES["mixed"]
-    assert _with_views(batch)["n"].buffers()[1].address == batch["n"].buffers()[1].address
+    assert with_views(batch)["n"].buffers()[1].address == batch["n"].buffers()[1].address

@@ -41,7 +41,7 @@ def path(tmp_path_factory):
     return str(path)
 
 
-def read(path, deletes=()):
+def read(path, deletes=(), *, as_views=False):
     fields = [
         SimpleNamespace(name=name, field_id=number, required=False)
         for number, name in enumerate(COLUMNS, start=1)
@@ -54,6 +54,7 @@ def read(path, deletes=()):
         schema=schema_of(**{name: TYPES.get(name, "STRING") for name in COLUMNS}),
         columns=tuple(COLUMNS),
         with_places=False,
+        as_views=as_views,
     )
     file = DataFile(
         path=path, rows=ROWS, size_bytes=1, sequence=1, offsets=(0, ROWS), deletes=tuple(deletes)
@@ -92,3 +93,21 @@ def test_both_ways_read_the_same(path, tmp_path, monkeypatch):
         assert mine.schema == other.schema
         assert mine.equals(other)
     assert by_value[0].num_rows > by_value[1].num_rows + 2
+
+
+def test_views_have_the_same_values(path):
+    viewed, plain = read(path, as_views=True), read(path)
+    viewed.validate(full=True)
+    kinds = {each.name: each.type for each in viewed.schema}
+    assert kinds["few"] == kinds["growing"] == pa.string_view()
+    assert kinds["bytes"] == pa.binary_view()
+    assert viewed.cast(plain.schema).equals(plain)
+
+
+def test_rows_that_are_filtered_by_deletes_are_no_views(path, tmp_path):
+    places = tmp_path / "p.parquet"
+    pq.write_table(pa.table({"file_path": [path] * 2, "pos": [1, ROWS - 1]}), places)
+    deletes = [DeleteFile(path=str(places), sequence=2, equality_ids=())]
+    found = read(path, deletes, as_views=True)
+    assert found.num_rows == ROWS - 2
+    assert found.equals(read(path, deletes))

@@ -96,6 +96,11 @@ class Applied:
         """The columns that rows are compared by."""
         return tuple(dict.fromkeys(name for each in self.keys for name in each.columns))
 
+    @property
+    def is_nothing(self) -> bool:
+        """Whether no row of the file is deleted."""
+        return not len(self.positions) and not self.keys
+
     def kept(self, batch: pa.RecordBatch, first: int) -> BoolArray | None:
         """Which rows are not deleted; None for all.
 
@@ -103,7 +108,7 @@ class Applied:
             batch: Rows of the file.
             first: The place of the first in the file.
         """
-        if not len(self.positions) and not self.keys:
+        if self.is_nothing:
             return None
         kept: BoolArray = np.ones(batch.num_rows, dtype=np.bool_)
         low, high = np.searchsorted(self.positions, [first, first + batch.num_rows])

@@ -14,6 +14,8 @@ from typing import Final
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from fluss.records.arrow.views import views_of
+
 # A text that is stored without a dictionary takes at least four bytes, for its length. Numbers of
 # a dictionary take less than two, unless the dictionary has more than 65 536 texts.
 BYTES_PER_VALUE_MAX: Final = 2
@@ -30,11 +32,16 @@ def dictionary_columns(metadata: pq.FileMetaData, names: Iterable[str]) -> list[
     return found
 
 
-def without_dictionary(column: pa.Array) -> pa.Array:
-    """The values of a column that was read by its dictionary."""
-    if pa.types.is_dictionary(column.type):
-        return column.cast(column.type.value_type)
-    return column
+def without_dictionary(column: pa.Array, view: pa.DataType | None = None) -> pa.Array:
+    """The values of a column that was read by its dictionary.
+
+    Args:
+        column: The column; any other column is returned as it is.
+        view: The values may be views, of this type.
+    """
+    if not pa.types.is_dictionary(column.type):
+        return column
+    return column.cast(column.type.value_type) if view is None else views_of(column, view)
 
 
 def _is_dictionary(metadata: pq.FileMetaData, at: int) -> bool:

@@ -20,6 +20,7 @@ from fluss.lake.lake_format import LakePart, LakeRows
 from fluss.model.predicates.binding import BoundPredicate
 from fluss.model.schema.schema import Schema
 from fluss.records.arrow.numpy_arrays import from_numpy, to_numpy
+from fluss.records.arrow.views import VIEWS
 from fluss_lake.deletes import Deletes
 from fluss_lake.dictionary_columns import dictionary_columns, without_dictionary
 from fluss_lake.file_plan import OFFSET, TIMESTAMP, DataFile
@@ -41,6 +42,7 @@ class PartReader:
         columns: The columns to return, in order.
         condition: The filter by which row groups are skipped; None to read all of them.
         with_places: Whether to return offsets and times, and the rows in the order of offsets.
+        as_views: Whether strings and bytes may be views, where no row has to be left out.
         note: Called with the number of row groups that the filter has skipped.
     """
 
@@ -49,6 +51,7 @@ class PartReader:
     columns: Sequence[str]
     condition: BoundPredicate | None = None
     with_places: bool = True
+    as_views: bool = False
     note: Callable[[int], None] | None = None
 
     def read(self, part: LakePart, start: int, stop: int) -> Iterator[LakeRows]:
@@ -60,18 +63,20 @@ class PartReader:
         # Another program may have written a log's file in another order. The order of rows matters
         # only for logs.
         is_log = not self.table.schema().identifier_field_ids
+        fields = self._fields()
         for together in runs:
             pieces = [self._file(each, deletes, offsets) for each in together]
             has_order = self.with_places and (is_log or len(pieces) > 1)
             rows = in_order(pieces) if has_order else chain.from_iterable(pieces)
             for piece in rows:
-                yield self._result(piece)
+                yield self._result(piece, fields)
 
     def read_unordered(self, part: LakePart) -> Iterator[LakeRows]:
         """Read all rows of a part, file by file, without ordering them by offset."""
         deletes = Deletes(self.table, part.files)
+        fields = self._fields()
         for file in part.files:
-            yield from (self._result(each) for each in self._file(file, deletes, None))
+            yield from (self._result(each, fields) for each in self._file(file, deletes, None))
 
     # --- one file -----------------------------------------------------------------------------
 
@@ -82,14 +87,19 @@ class PartReader:
         applied = deletes.of(file)
         places = (OFFSET, TIMESTAMP) if self.with_places else ()
         names = list(dict.fromkeys([*self.columns, *places, *applied.columns]))
-        for first, batch in self._batches(file, names, offsets):
+        views = self._views() if applied.is_nothing else {}
+        for first, batch in self._batches(file, names, offsets, views):
             kept = applied.kept(batch, first)
             rows = batch if kept is None else batch.filter(from_numpy(kept))
             if rows.num_rows:
                 yield rows
 
     def _batches(
-        self, file: DataFile, names: Sequence[str], offsets: range | None
+        self,
+        file: DataFile,
+        names: Sequence[str],
+        offsets: range | None,
+        views: Mapping[str, pa.DataType],
     ) -> Iterator[tuple[int, pa.RecordBatch]]:
         """The rows of the required row groups; each batch with the position of its first row."""
         with reading_file(file.path), open_file(self.table.io, file.path) as source:
@@ -111,7 +121,7 @@ class PartReader:
                 for batch in parquet.iter_batches(
                     batch_size=BATCH_ROWS, row_groups=list(run.groups), columns=stored
                 ):
-                    yield first, _arranged(batch, found)
+                    yield first, _arranged(batch, found, views)
                     first += batch.num_rows
 
     def _stored_names(self, parquet: pq.ParquetFile) -> dict[str, str]:
@@ -142,11 +152,22 @@ class PartReader:
 
     # --- results ------------------------------------------------------------------------------
 
-    def _result(self, rows: pa.RecordBatch) -> LakeRows:
+    def _fields(self) -> list[pa.Field]:
+        """The columns of the results, which take as long to make as a batch takes to convert."""
         arrow = self.schema.to_arrow()
-        arrays = [_cast(rows.column(name), arrow.field(name)) for name in self.columns]
-        fields = [arrow.field(name) for name in self.columns]
-        batch = _batch(arrays, pa.schema(fields), rows.num_rows)
+        return [arrow.field(name) for name in self.columns]
+
+    def _views(self) -> dict[str, pa.DataType]:
+        """The columns that may be views, with the types of the views."""
+        if not self.as_views or self.with_places:
+            return {}
+        found = {each.name: VIEWS.get(each.type) for each in self._fields()}
+        return {name: view for name, view in found.items() if view is not None}
+
+    def _result(self, rows: pa.RecordBatch, fields: Sequence[pa.Field]) -> LakeRows:
+        arrays = [_cast(rows.column(each.name), each) for each in fields]
+        given = [each.with_type(array.type) for each, array in zip(fields, arrays, strict=True)]
+        batch = _batch(arrays, pa.schema(given), rows.num_rows)
         if not self.with_places:
             return LakeRows(batch=batch)
         times = rows.column(TIMESTAMP).cast(pa.timestamp("ms", "UTC"), safe=False)
@@ -157,11 +178,15 @@ class PartReader:
         )
 
 
-def _arranged(batch: pa.RecordBatch, found: Mapping[str, str | None]) -> pa.RecordBatch:
+def _arranged(
+    batch: pa.RecordBatch, found: Mapping[str, str | None], views: Mapping[str, pa.DataType]
+) -> pa.RecordBatch:
     """The batch with the present column names, and NULLs for columns that the file lacks."""
     arrays = [
-        pa.nulls(batch.num_rows) if name is None else without_dictionary(batch.column(name))
-        for name in found.values()
+        pa.nulls(batch.num_rows)
+        if stored is None
+        else without_dictionary(batch.column(stored), views.get(name))
+        for name, stored in found.items()
     ]
     if not arrays:
         return _batch([], pa.schema([]), batch.num_rows)
@@ -175,7 +200,7 @@ def _batch(arrays: list[pa.Array], schema: pa.Schema, rows: int) -> pa.RecordBat
 
 
 def _cast(array: pa.Array, field: pa.Field) -> pa.Array:
-    if array.type.equals(field.type):
+    if array.type in (field.type, VIEWS.get(field.type)):
         return array
     try:
         return array.cast(field.type)

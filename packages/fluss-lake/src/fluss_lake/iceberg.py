@@ -68,6 +68,7 @@ class Iceberg:
         settings: Mapping[str, str],
         predicate: Predicate | None = None,
         with_places: bool = True,
+        as_views: bool = False,
         note: Callable[[int], None] | None = None,
     ) -> Iterator[LakeRows]:
         """Read the rows of a part, without deleted rows; see `LakeFormat.read`."""
@@ -81,6 +82,7 @@ class Iceberg:
             columns=tuple(columns),
             condition=condition,
             with_places=with_places,
+            as_views=as_views,
             note=note,
         )
         try:

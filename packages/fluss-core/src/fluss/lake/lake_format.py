@@ -177,6 +177,7 @@ class LakeFormat(Protocol):
         settings: Mapping[str, str],
         predicate: Predicate | None = None,
         with_places: bool = True,
+        as_views: bool = False,
         note: Callable[[int], None] | None = None,
     ) -> Iterator[LakeRows]:
         """Read rows of a part; deleted rows are not given.
@@ -192,6 +193,8 @@ class LakeFormat(Protocol):
                 out. Rows that do not fulfil it may be given.
             with_places: Whether offsets and times are needed. Rows then come in the order of
                 offsets, and otherwise in any.
+            as_views: Whether strings and bytes may be views (`string_view`, `binary_view`), where
+                views are cheaper than the table's types. Only without places.
             note: Is called with how many pieces of files were left out by the condition.
 
         Raises:

@@ -71,6 +71,7 @@ def open_split(
     max_parallel: int | None = None,
     cancellation: Cancellation | None = None,
     stats: ScanStats | None = None,
+    as_views: bool = False,
 ) -> pa.RecordBatchReader:
     """Read one split, or several of one scan, as a stream.
 
@@ -84,6 +85,8 @@ def open_split(
         max_parallel: How many splits are read concurrently.
         cancellation: Ends the reading from another thread.
         stats: Counts what is read.
+        as_views: Whether strings and bytes are views (`string_view`, `binary_view`), for engines
+            that store them so. It saves a copy.
 
     Raises:
         TableNotFoundError: The table has been dropped, or created again, since it was split.
@@ -101,6 +104,7 @@ def open_split(
         max_parallel=max_parallel,
         cancellation=cancellation,
         stats=stats,
+        as_views=as_views,
     )
 
 

@@ -31,6 +31,7 @@ class LakeReader(SplitPieces):
         index: Its number among those that are read together.
         stats: Counts what is read.
         in_order: Whether the rows must come in the order of offsets.
+        as_views: Whether strings and bytes may be views.
     """
 
     def __init__(
@@ -41,9 +42,12 @@ class LakeReader(SplitPieces):
         *,
         stats: ScanStats,
         in_order: bool = True,
+        as_views: bool = False,
     ) -> None:
         super().__init__(table, split, index, stats=stats)
         self._needs_places = in_order or _looks_at_places(split)
+        # Views cannot be filtered: only rows that are all given come as views.
+        self._as_views = as_views and not self._needs_places and split.filter is None
 
     def __iter__(self) -> Iterator[Piece]:
         split, schema = self._split, self._table.info.schema
@@ -115,6 +119,7 @@ class LakeReader(SplitPieces):
             settings=self._table.connection.lake_settings(),
             predicate=predicate,
             with_places=with_places,
+            as_views=self._as_views and not with_places,
             note=lambda count: self._stats.add(row_groups_pruned=count),
         )
         for rows in reading:

@@ -21,6 +21,7 @@ from fluss.hints import Door
 from fluss.model.options.scan_options import PARALLEL_MAX, Mode, Order
 from fluss.model.paths import TableBucket
 from fluss.net.cancellation import Cancellation
+from fluss.records.arrow.views import view_schema, with_views
 from fluss.scan.fan_in import BatchSource, FanIn, merged
 from fluss.scan.lake_reader import LakeReader
 from fluss.scan.log_reader import LogReader, Piece
@@ -58,6 +59,7 @@ class SplitReader:
         cancellation: Ends the reading from another thread.
         may_stop_soon: Whether the caller may stop after the first rows without having told a limit.
             So little of a log is fetched first, for one more round trip if it reads on.
+        as_views: Whether `reader()` gives strings and bytes as views.
     """
 
     def __init__(
@@ -71,6 +73,7 @@ class SplitReader:
         stats: ScanStats | None = None,
         cancellation: Cancellation | None = None,
         may_stop_soon: bool = False,
+        as_views: bool = False,
     ) -> None:
         for each in splits:
             check_same_table(table, each)
@@ -84,6 +87,7 @@ class SplitReader:
         self._stats = stats if stats is not None else ScanStats(splits=len(splits))
         self._cancellation = cancellation or Cancellation()
         self._may_stop_soon = may_stop_soon
+        self._as_views = as_views
         self._limit = min((each.limit for each in splits if each.limit is not None), default=None)
         self.schema = split_schema(table.info, splits[0]) if schema is None else schema
 
@@ -92,6 +96,9 @@ class SplitReader:
         batches = (each.batch for each in self)
         first = islice(batches, 1 if self._may_stop_soon else 0)  # it may be enough
         useful = chain(first, coalesced(batches, self.schema))
+        if self._as_views:
+            schema = view_schema(self.schema)
+            return pa.RecordBatchReader.from_batches(schema, map(with_views, useful))
         return pa.RecordBatchReader.from_batches(self.schema, useful)
 
     @at_door(Door.SESSION)
@@ -217,7 +224,14 @@ class SplitReader:
             return LookupReader(self._table, first, index, stats=self._stats)
         if first.lake is not None:
             in_order = self._order is not Order.NONE
-            return LakeReader(self._table, first, index, stats=self._stats, in_order=in_order)
+            return LakeReader(
+                self._table,
+                first,
+                index,
+                stats=self._stats,
+                in_order=in_order,
+                as_views=self._as_views,
+            )
         if first.mode is Mode.STATE:
             return StateReader(self._table, first, index, stats=self._stats)
         reader: type[BinlogReader | LogReader] = LogReader
@@ -269,6 +283,8 @@ def _joined(batches: list[pa.RecordBatch], schema: pa.Schema) -> pa.RecordBatch:
         return batches[0]
     if not schema.names:
         return _without_columns(batches)
+    if any(each.schema != batches[0].schema for each in batches):
+        batches = [with_views(each) for each in batches]  # only those of a lake were views
     return pa.concat_batches(batches)
 
 
