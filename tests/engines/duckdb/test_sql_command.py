@@ -78,6 +78,7 @@ def test_a_failed_statement_ends_the_run_with_one_message(ask, events):
     assert ask("SELEC 1")[2].startswith("fluss: syntax error")
     bare = events.name.partition(".")[2]
     assert f"did you mean '{events.name}'?" in ask(f"FROM {bare}")[2]
+    assert f"did you mean '{events.name}'?" in ask(f"FROM {bare}x")[2], "a slip in a plain name"
 
 
 def test_rows_are_written_by_sql(ask, session, shared, name):

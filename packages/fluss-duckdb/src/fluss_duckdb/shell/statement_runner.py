@@ -7,13 +7,14 @@ after `USE shop`. DuckDB's own tables come first.
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 from typing import Final
 
 import duckdb
 import pyarrow as pa
 
 from fluss.errors import InvalidNameError
-from fluss.model.did_you_mean import did_you_mean
+from fluss.model.did_you_mean import did_you_mean, nearest
 from fluss_duckdb.call_finder import quoted
 from fluss_duckdb.duckdb_connection import Connection
 from fluss_duckdb.shell.fluss_statements import FlussStatements, Result, counted
@@ -82,12 +83,8 @@ class StatementRunner:
         if found is None:
             return error
         name = found[1]
-        tables = self.names.all_tables()
-        same = [each for each in tables if each.partition(".")[2].lower() == name.lower()]
-        near = f"did you mean {same[0]!r}?" if same else did_you_mean(name, tables)
-        return InvalidNameError(
-            f"There is no table {name!r}.", hint=near or "SHOW TABLES lists the tables", name=name
-        )
+        hint = _nearest_table(name, self.names.all_tables()) or "SHOW TABLES lists the tables"
+        return InvalidNameError(f"There is no table {name!r}.", hint=hint, name=name)
 
     def _set_search_path(self) -> None:
         """Let DuckDB find the views of tables by the names of their databases."""
@@ -106,3 +103,12 @@ class StatementRunner:
         joined = ",".join(path).replace("'", "''")
         self._connection.plain.execute(f"SET search_path = '{joined}'")
         self._path = path
+
+
+def _nearest_table(name: str, tables: Sequence[str]) -> str | None:
+    """Name the nearest table. A name without a database is compared with names without one."""
+    if "." in name:
+        return did_you_mean(name, tables)
+    by_short = {each.partition(".")[2]: each for each in reversed(tables)}
+    found = nearest(name, by_short)
+    return None if found is None else f"did you mean {by_short[found]!r}?"
