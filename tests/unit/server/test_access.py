@@ -1,7 +1,11 @@
 """Access control of the embedded server: what entries allow, and what requests need."""
 
+from contextlib import closing
+from types import SimpleNamespace
+
 import pytest
 
+from fluss.errors import AuthorizationError
 from fluss.model.cluster.acls import (
     AclBinding,
     AclBindingFilter,
@@ -9,8 +13,17 @@ from fluss.model.cluster.acls import (
     OperationType,
     Resource,
 )
+from fluss.model.paths import TablePath
+from fluss.model.schema.schema import Schema
+from fluss.model.tables.database import DatabaseDescriptor
+from fluss.model.tables.descriptor import TableDescriptor
+from fluss.model.types.factory import DataTypes
+from fluss_server.access.access_control import AccessControl
 from fluss_server.access.access_entries import AccessEntries
 from fluss_server.access.request_rights import OPEN, RIGHTS
+from fluss_server.catalog.catalog import Catalog
+from fluss_server.catalog.catalog_store import CatalogStore
+from fluss_server.catalog.creation import with_defaults
 from fluss_server.handlers import HANDLERS
 
 ALICE = FlussPrincipal("alice")
@@ -66,3 +79,33 @@ def test_a_removed_entry_allows_nothing():
 def test_every_request_needs_a_right_or_has_a_reason_to_need_none():
     assert RIGHTS.keys() | OPEN.keys() == set(HANDLERS)
     assert not RIGHTS.keys() & OPEN.keys()
+
+
+@pytest.fixture
+def catalog(tmp_path):
+    with closing(Catalog(CatalogStore(tmp_path / "catalog.sqlite"))) as opened:
+        opened.create_database("shop", DatabaseDescriptor(), now_ms=1)
+        yield opened
+
+
+def test_tables_given_by_id_are_checked_one_by_one(catalog):
+    columns = Schema.builder().column("id", DataTypes.int()).build()
+    orders, clicks = (
+        catalog.create_table(
+            TablePath("shop", name), with_defaults(TableDescriptor(columns)), now_ms=1
+        ).table_id
+        for name in ("orders", "clicks")
+    )
+    missing = clicks + 1
+    alice = SimpleNamespace(principal=ALICE, host="10.0.0.1")
+    access = AccessControl(catalog, ["User:admin"])
+    access.add(AclBinding(ORDERS, "alice", "READ"))
+    access.check_tables(alice, OperationType.READ, [])
+    access.check_tables(alice, OperationType.READ, [orders, missing])
+    with pytest.raises(AuthorizationError, match=r"operate READ on resource.*shop\.clicks"):
+        access.check_tables(alice, OperationType.READ, [orders, clicks])
+    with pytest.raises(AuthorizationError, match="operate WRITE"):
+        access.check_tables(alice, OperationType.WRITE, [missing, orders])
+    admin = SimpleNamespace(principal=FlussPrincipal("admin"), host="10.0.0.1")
+    access.check_tables(admin, OperationType.WRITE, [orders, clicks])
+    AccessControl(catalog, []).check_tables(alice, OperationType.WRITE, [orders, clicks])

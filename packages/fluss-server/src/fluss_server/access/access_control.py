@@ -15,7 +15,7 @@ from fluss.model.cluster.acls import (
     Resource,
 )
 from fluss_server.access.access_entries import AccessEntries
-from fluss_server.access.request_rights import RIGHTS
+from fluss_server.access.request_rights import RIGHTS, table_by_id
 from fluss_server.catalog.catalog import Catalog
 from fluss_server.server_errors import request_error
 
@@ -67,6 +67,17 @@ class AccessControl:
         """
         if not self.allows(user, operation, resource):
             raise _forbidden(user, operation, resource)
+
+    def check_tables(self, user: User, operation: OperationType, table_ids: Iterable[int]) -> None:
+        """Refuse what a user may not do with one of these tables; missing tables are passed over.
+
+        Raises:
+            AuthorizationError: For one of the tables no entry allows it.
+        """
+        for table_id in table_ids if self.is_on else ():
+            table = table_by_id(self._catalog, table_id)
+            if table is not None:
+                self.check(user, operation, table)
 
     def check_request(self, user: User, api_key: int, request: object) -> None:
         """Refuse a request that a user may not make.

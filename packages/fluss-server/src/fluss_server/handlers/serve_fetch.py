@@ -26,7 +26,6 @@ from fluss.wire.zero_copy.fetch_log import (
     FetchedTable,
     FetchLogResponse,
 )
-from fluss_server.access.request_rights import table_by_id
 from fluss_server.handlers.bucket_answers import bucket_count_of, error_fields, partition_id_of
 from fluss_server.request_handler import Call, layout_handler
 from fluss_server.server_errors import request_error
@@ -85,10 +84,8 @@ def _take_forbidden(node: Node, call: Call, request: pb.FetchLogRequest) -> list
     answers = []
     for place in reversed(range(len(request.tables_req))):
         asked = request.tables_req[place]
-        table = table_by_id(node.catalog, asked.table_id)
         try:
-            if table is not None:
-                node.access.check(call.caller.user, OperationType.READ, table)
+            node.access.check_tables(call.caller.user, OperationType.READ, (asked.table_id,))
         except FlussError as error:
             refused = tuple(
                 FetchedBucket(

@@ -9,7 +9,6 @@ from fluss.error_codes import ErrorCode
 from fluss.model.cluster.acls import OperationType
 from fluss.wire import messages as pb
 from fluss.wire.api import ApiKey
-from fluss_server.access.request_rights import table_by_id
 from fluss_server.catalog.catalog_entries import ProducerOffsets
 from fluss_server.request_handler import Call, message_handler
 from fluss_server.server_errors import request_error
@@ -73,10 +72,8 @@ def _check(
     node: Node, call: Call, operation: OperationType, stored: pb.GetProducerOffsetsResponse
 ) -> None:
     """Refuse a user who may not do this with each of the tables."""
-    for each in stored.table_offsets:
-        table = table_by_id(node.catalog, each.table_id)
-        if table is not None:
-            node.access.check(call.caller.user, operation, table)
+    tables = (each.table_id for each in stored.table_offsets)
+    node.access.check_tables(call.caller.user, operation, tables)
 
 
 def _checked(producer_id: str) -> str:

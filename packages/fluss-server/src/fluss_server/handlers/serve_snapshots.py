@@ -13,7 +13,6 @@ from fluss.model.paths import TableBucket
 from fluss.wire import messages as pb
 from fluss.wire.api import ApiKey
 from fluss.wire.table_paths import read_table_path
-from fluss_server.access.request_rights import table_by_id
 from fluss_server.catalog.catalog_entries import PartitionEntry, TableEntry
 from fluss_server.handlers.bucket_answers import partition_id_of
 from fluss_server.handlers.serve_unsupported import check_known
@@ -162,10 +161,8 @@ def drop_lease(
     node: Node, call: Call, request: pb.DropKvSnapshotLeaseRequest
 ) -> pb.DropKvSnapshotLeaseResponse:
     """End a lease."""
-    for table_id in node.snapshots.tables_of_lease(request.lease_id):
-        table = table_by_id(node.catalog, table_id)
-        if table is not None:
-            node.access.check(call.caller.user, OperationType.READ, table)
+    leased = node.snapshots.tables_of_lease(request.lease_id)
+    node.access.check_tables(call.caller.user, OperationType.READ, leased)
     node.snapshots.drop_lease(request.lease_id)
     return pb.DropKvSnapshotLeaseResponse()
 
