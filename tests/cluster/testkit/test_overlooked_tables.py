@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import closing
 
 import pyarrow as pa
 import pytest
@@ -38,7 +39,7 @@ def test_every_table_has_a_leader(running):
 def test_a_node_is_read_and_replaced_where_nobody_changed_it(running):
     with fluss.connect(f"fluss://{running.bootstrap_servers}") as session:
         session.create_table("fluss.seen", ROWS)
-    with ZooKeeper(HOST, running.config.zookeeper_port) as zookeeper:
+    with closing(ZooKeeper(HOST, running.config.zookeeper_port)) as zookeeper:
         node = "/fluss/metadata/databases/fluss/tables/seen"
         data, version = zookeeper.get(node)
         assert b'"bucket_count"' in data

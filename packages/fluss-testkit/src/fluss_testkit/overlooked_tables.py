@@ -16,6 +16,7 @@ import threading
 import time
 from collections import deque
 from collections.abc import Callable, Iterator
+from contextlib import closing
 from pathlib import Path
 from typing import Final
 
@@ -122,7 +123,7 @@ class OverlookedTables:
 
     def _show(self, node: str) -> None:
         try:
-            with ZooKeeper(HOST, self._port) as zookeeper:
+            with closing(ZooKeeper(HOST, self._port)) as zookeeper:
                 show_again(zookeeper.get, zookeeper.set, node)
             _log.info("showed %s to the coordinator again", node)
         except ZooKeeperError as error:

@@ -7,8 +7,7 @@ from __future__ import annotations
 
 import socket
 import struct
-from types import TracebackType
-from typing import Final, Self
+from typing import Final
 
 TIMEOUT_S: Final = 10.0
 SESSION_MS: Final = 10_000
@@ -33,7 +32,7 @@ class ZooKeeperError(OSError):
 
 
 class ZooKeeper:
-    """A connection to ZooKeeper; use it in a `with` block."""
+    """A connection to ZooKeeper; `close` ends it."""
 
     def __init__(self, host: str, port: int) -> None:
         self._connection = socket.create_connection((host, port), TIMEOUT_S)
@@ -42,15 +41,8 @@ class ZooKeeper:
         self._send(hello)
         self._receive()
 
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    def close(self) -> None:
+        """End the session, and close the connection."""
         try:
             self._send(_INT.pack(1) + _INT.pack(_CLOSE))
             self._receive()
