@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 
 import fluss
+from fluss_server import LocalCluster
 from tests.support.servers.fix_cluster import IMPATIENT
 from tests.support.servers.local_spark import local_spark
 
@@ -34,6 +35,18 @@ def spark():
 def session(cluster, database):
     """A Fluss session; Spark finds the same cluster by the options that tests give."""
     with fluss.connect(f"fluss://{cluster.bootstrap}/{database}", **IMPATIENT) as opened:
+        yield opened
+
+
+@pytest.fixture(scope="module")
+def lake_session(tmp_path_factory):
+    """A Fluss session of an embedded server with a lake, with the database `spark`."""
+    folder = tmp_path_factory.mktemp("lake")
+    with (
+        LocalCluster(folder, durability="none", lake=True) as cluster,
+        fluss.connect(f"fluss://{cluster.bootstrap_servers}/spark", **IMPATIENT) as opened,
+    ):
+        opened.create_database("spark")
         yield opened
 
 

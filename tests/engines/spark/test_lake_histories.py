@@ -4,27 +4,14 @@ from __future__ import annotations
 
 import pytest
 
-import fluss
 import fluss_spark
-from fluss_server import LocalCluster
 from tests.support.hypothesis_profiles import IS_EXHAUSTIVE
 from tests.support.lake.histories import ENGINES, NAMES, History, rows_of
 from tests.support.lake.readers import values
-from tests.support.servers.fix_cluster import IMPATIENT
 
 pytestmark = pytest.mark.slow  # each read and each round is a job of Spark
 
 STEPS = 8 if IS_EXHAUSTIVE else 2
-
-
-@pytest.fixture(scope="module")
-def lake_session(tmp_path_factory):
-    with (
-        LocalCluster(tmp_path_factory.mktemp("lake"), durability="none", lake=True) as cluster,
-        fluss.connect(f"fluss://{cluster.bootstrap_servers}/spark", **IMPATIENT) as opened,
-    ):
-        opened.create_database("spark")
-        yield opened
 
 
 @pytest.mark.parametrize("mode", ["equality-deletes", "copy-on-write"])

@@ -9,27 +9,14 @@ from urllib.parse import urlsplit
 import pyarrow as pa
 import pytest
 
-import fluss
 import fluss_spark
 from fluss.errors import ConfigError, FlussError
 from fluss_lake.catalogs import open_table
-from fluss_server import LocalCluster
 from fluss_spark.spark_tasks import Outcome, SparkTasks
-from tests.support.servers.fix_cluster import IMPATIENT
 
 pytestmark = pytest.mark.slow  # each round is a job of Spark
 
 LAKE = {"table.datalake.enabled": "true"}
-
-
-@pytest.fixture(scope="module")
-def lake_session(tmp_path_factory):
-    with (
-        LocalCluster(tmp_path_factory.mktemp("lake"), durability="none", lake=True) as cluster,
-        fluss.connect(f"fluss://{cluster.bootstrap_servers}/spark", **IMPATIENT) as opened,
-    ):
-        opened.create_database("spark")
-        yield opened
 
 
 @pytest.fixture
