@@ -16,9 +16,11 @@ import textwrap
 import threading
 import time
 import warnings
+from pathlib import Path
 from types import SimpleNamespace
 
 import pyarrow as pa
+import pyspark
 import pytest
 from pyspark.errors import PySparkException
 from pyspark.sql.datasource import (
@@ -212,9 +214,11 @@ def test_times_are_compared_and_grouped(session, read):
     assert later.groupBy("at").count().first()[1] == 2
 
 
-def test_the_python_of_workers_is_this_one_and_spark_is_the_installed_one(spark):
+def test_the_python_of_workers_is_this_one_and_spark_is_the_installed_one(spark, monkeypatch):
+    monkeypatch.delenv("SPARK_HOME", raising=False)
+    fluss_spark.session("tests", master="local[2]")
     assert os.environ["PYSPARK_PYTHON"] == sys.executable
-    assert os.environ["SPARK_HOME"].endswith("pyspark")
+    assert os.environ["SPARK_HOME"] == str(Path(pyspark.__file__).parent)
     assert spark.conf.get("spark.sql.session.timeZone") == "UTC"
 
 

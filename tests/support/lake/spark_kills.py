@@ -10,6 +10,7 @@ from __future__ import annotations
 import os
 import signal
 import sys
+import tempfile
 import warnings
 from collections.abc import Callable
 from pathlib import Path
@@ -103,9 +104,12 @@ def main(url: str, master: str, step: str, victim: str, marker: str, *tables: st
     import fluss
     import fluss_spark
     from fluss_spark import tiering
-    from tests.support.servers.local_spark import SETTINGS
+    from tests.support.servers.local_spark import SETTINGS, compiled_home
 
     os.environ["PYSPARK_PYTHON"] = sys.executable
+    if master.startswith("local["):  # executors of their own work in Spark's own home
+        folder = tempfile.mkdtemp(dir=Path(marker).parent)
+        os.environ["SPARK_HOME"] = str(compiled_home(Path(folder)))
     conf = SETTINGS | {"spark.eventLog.enabled": "false"}
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # Spark's own, of the newest pandas

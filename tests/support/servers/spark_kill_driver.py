@@ -13,6 +13,7 @@ from __future__ import annotations
 import os
 import random
 import sys
+import tempfile
 import time
 import warnings
 from pathlib import Path
@@ -47,9 +48,10 @@ def say(line):
 def main(bootstrap: str, database: str, folder: Path) -> None:
     """Run the queries."""
     import fluss_spark
-    from tests.support.servers.local_spark import SETTINGS
+    from tests.support.servers.local_spark import SETTINGS, compiled_home
 
     os.environ["PYSPARK_PYTHON"] = sys.executable
+    os.environ["SPARK_HOME"] = str(compiled_home(Path(tempfile.mkdtemp(dir=folder))))
     conf = SETTINGS | {
         "spark.eventLog.enabled": "false",
         "spark.sql.execution.arrow.maxRecordsPerBatch": "1000",
