@@ -44,6 +44,7 @@ def _rows(start: int, stop: int, day: str | None = None) -> pa.Table:
     return pa.table(columns)
 
 
+@pytest.mark.one_server  # about Spark's checkpoint and query
 def test_a_query_goes_on_where_its_checkpoint_ends_and_new_partitions_join(session, stream):
     source = session.create_table(
         "source", _rows(0, 0, "x").schema, partition_by=["day"], buckets=2
@@ -79,6 +80,7 @@ def test_the_changes_of_a_table_are_streamed_into_another(session, stream):
     assert target.to_arrow().sort_by("id") == source.to_arrow().sort_by("id")
 
 
+@pytest.mark.one_server  # about Spark's checkpoint and query
 def test_a_sink_by_key_that_was_dropped_under_the_checkpoint_stops_the_query(session, stream):
     source = session.create_table("source", _rows(0, 0).schema, buckets=1)
     source.append(_rows(0, 60))
@@ -92,6 +94,7 @@ def test_a_sink_by_key_that_was_dropped_under_the_checkpoint_stops_the_query(ses
     assert into.count() == 0
 
 
+@pytest.mark.one_server  # about Spark's checkpoint and query
 def test_a_query_that_fails_in_its_first_micro_batch_begins_where_it_began(
     spark, session, cluster, database, tmp_path
 ):
@@ -134,6 +137,7 @@ def test_a_log_is_streamed_into_another(session, stream):
     assert into.count() == 5
 
 
+@pytest.mark.one_server  # about Spark's checkpoint and query
 def test_a_log_sink_reports_that_it_is_at_least_once(session, cluster, database, caplog):
     session.create_table("into", _rows(0, 0).schema, buckets=1)
     given = {"path": f"{database}.into", "bootstrap.servers": cluster.bootstrap}

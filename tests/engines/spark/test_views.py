@@ -8,6 +8,9 @@ import pytest
 import fluss_spark
 from fluss.errors import InvalidNameError, InvalidValueError, UnsupportedOperationError
 
+# They speak of Spark's views, and not of the server.
+pytestmark = pytest.mark.one_server
+
 SCHEMA = pa.schema([("id", pa.int64()), ("v", pa.string())])
 
 
@@ -70,7 +73,6 @@ def test_refresh_table_and_refresh_read_a_view_anew(spark, cluster, database, vi
         spark.catalog.dropGlobalTempView("seen_all")
 
 
-@pytest.mark.one_server
 def test_a_view_that_is_cached_is_cached_again(spark, view, log):
     spark.sql(f"CACHE TABLE {view}")
     log.append({"id": [2], "v": ["b"]})

@@ -45,6 +45,7 @@ def test_executors_run_in_reused_workers(spark):
     assert outcome.result == b"True"
 
 
+@pytest.mark.one_server
 @pytest.mark.usefixtures("as_worker")
 def test_planning_and_reading_freeze_and_give_the_same_rows(spark, session, read, frozen):
     from fluss_spark.data_source import FlussDataSource
