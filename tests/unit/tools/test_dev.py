@@ -78,3 +78,19 @@ def test_the_duration_of_a_complete_run_is_remembered(capsys, monkeypatch, tmp_p
     assert test_plan.remember("full", lambda: 2) == 2, "interrupted"
     test_plan.print_full_plan(())
     assert "time: about 10 minutes, as the last time" in capsys.readouterr().out
+
+
+@pytest.mark.slow  # collects twice, in processes of their own
+def test_a_fresh_clone_compiles_its_tests_once_before_workers_start(monkeypatch, tmp_path):
+    for number, folder in enumerate(test_plan.FOLDERS):
+        (tmp_path / folder).mkdir(parents=True)
+        (tmp_path / folder / f"test_{number}.py").write_text("def test_nothing():\n    pass\n")
+    monkeypatch.setattr(dev, "ROOT", tmp_path)
+    monkeypatch.setenv("PYTHONDONTWRITEBYTECODE", "1")
+    monkeypatch.delenv("PYTHONPYCACHEPREFIX", raising=False)
+    monkeypatch.delenv("PYTEST_ADDOPTS", raising=False)
+    dev._compile_once()
+    compiled = {path.name.partition(".")[0] for path in tmp_path.rglob("*-pytest-*.pyc")}
+    assert compiled == {f"test_{number}" for number in range(len(test_plan.FOLDERS))}
+    monkeypatch.setattr(dev, "PYTHON", "none: all is compiled")
+    dev._compile_once()
