@@ -143,6 +143,7 @@ def test_the_version_is_that_of_the_package(run):
         (["config", "show"], "'config show'.\n  hint: fluss config -h lists the commands\n"),
         (["tier", "stats"], "'tier stats'.\n  hint: did you mean 'status'?\n"),
         (["tier", "a.b"], "'tier a.b'.\n  hint: a table is an option: fluss tier --table a.b\n"),
+        (["tier", "orders"], "a table is an option: fluss tier --table orders\n"),
         (["head"], "fluss: Missing argument 'TABLE'.\n  hint: fluss head -h shows how"),
         (["head", "a.b", "--colums", "x"], "--colums"),
         (["head", "a.b", "-o", "xml"], "xml"),

@@ -217,7 +217,7 @@ def _unknown(group: Any, context: Any, name: str) -> UnknownCommandError:
     words = f"{path} {name}".removeprefix("fluss ")
     hint = did_you_mean(name, group.list_commands(context))
     takes_tables = any("--table" in each.opts for each in group.params)
-    if hint is None and takes_tables and "." in name:
+    if hint is None and takes_tables:
         hint = f"a table is an option: {path} --table {name}"
     return UnknownCommandError(
         f"There is no command {words!r}.", hint or f"{path} -h lists the commands"
