@@ -45,6 +45,17 @@ def test_executors_run_in_reused_workers(spark):
     assert outcome.result == b"True"
 
 
+def test_tasks_of_tiering_freeze_and_the_results_stay(spark):
+    def frozen_before(_: bytes) -> bytes:
+        return str(gc.get_freeze_count()).encode()
+
+    tasks = SparkTasks(spark)
+    for _ in range(3):  # Spark may start one worker more
+        outcomes = tasks.run(frozen_before, [b""] * 4, description="frozen")
+    assert len(outcomes) == 4
+    assert all(int(each.result) > 0 for each in outcomes)
+
+
 @pytest.mark.one_server
 @pytest.mark.usefixtures("as_worker")
 def test_planning_and_reading_freeze_and_give_the_same_rows(spark, session, read, frozen):
