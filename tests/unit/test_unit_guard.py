@@ -2,8 +2,11 @@
 
 import socket
 import subprocess
+import threading
 
 import pytest
+
+from fluss_testkit.overlooked_tables import THREAD_NAME
 
 
 def test_a_socket_of_the_network_is_refused():
@@ -24,3 +27,20 @@ def test_sockets_within_the_process_are_allowed():
     with one, other:
         one.sendall(b"x")
         assert other.recv(1) == b"x"
+
+
+@pytest.mark.parametrize("name", [THREAD_NAME, "another"])
+def test_the_thread_of_a_real_server_may_go_on(name):
+    refused = []
+
+    def bind():
+        with socket.socket() as opened:
+            try:
+                opened.bind(("127.0.0.1", 0))
+            except AssertionError as error:
+                refused.append(error)
+
+    thread = threading.Thread(target=bind, name=name)
+    thread.start()
+    thread.join()
+    assert bool(refused) is (name != THREAD_NAME)

@@ -23,6 +23,7 @@ from typing import Final
 from fluss_testkit.ports import HOST
 from fluss_testkit.zookeeper import ZooKeeper, ZooKeeperError
 
+THREAD_NAME: Final = "fluss-overlooked-tables"
 LATEST_S: Final = 0.7  # a coordinator that has not overlooked a table takes milliseconds
 EMPTY_S: Final = 0.1  # how long the node stays empty
 TIMES_MAX: Final = 5
@@ -88,9 +89,7 @@ class OverlookedTables:
         self._port = zookeeper_port
         self._begin = _size(log_path)
         self._ended = threading.Event()
-        self._thread = threading.Thread(
-            target=self._run, name="fluss-overlooked-tables", daemon=True
-        )
+        self._thread = threading.Thread(target=self._run, name=THREAD_NAME, daemon=True)
         self._thread.start()
 
     def stop(self) -> None:
