@@ -128,9 +128,13 @@ class Engine:
             work.close()
             raise AssertionError("the engine thread must not wait for itself")
         task: asyncio.Task[T] | None = None
+        is_interrupted = False
 
         def begin() -> None:
             nonlocal task
+            if is_interrupted:
+                work.close()
+                return
             task = self.loop.create_task(work)
             self._tasks.add(task)
             task.add_done_callback(self._tasks.discard)
@@ -142,8 +146,14 @@ class Engine:
 
         try:
             self.post(begin)
-        except BaseException:
+        except (ClosedError, RuntimeError):
             work.close()
+            raise
+        except BaseException:
+            # A signal handler has raised it, and the engine may work already.
+            is_interrupted = True
+            with contextlib.suppress(ClosedError):
+                self.post(lambda: work.close() if task is None else _cancel(task))
             raise
         return cancel
 
@@ -157,7 +167,12 @@ class Engine:
         self._jobs.append(job)
         if not self._awake:
             self._awake = True
-            self.loop.call_soon_threadsafe(self._work)
+            try:
+                self.loop.call_soon_threadsafe(self._work)
+            except BaseException:
+                # A signal handler has raised it, before or after the engine was woken.
+                self._awake = False
+                raise
 
     def post_cleanup(self, job: Callable[[], None]) -> None:
         """`post` a job that only frees what the engine holds; ignored if the engine is gone."""
