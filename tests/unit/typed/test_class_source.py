@@ -55,6 +55,13 @@ def test_a_table_does_not_differ_from_its_class(schema):
     assert set(made.primary_keys) == set(schema.primary_keys)
 
 
+def test_the_type_of_a_map_is_given_as_text_if_its_keys_are_rows():
+    key = t.RowType((t.DataField(": ", t.IntType()),), nullable=False)
+    table = table_of(Schema({"a": t.MapType(key, t.IntType())}))
+    assert "MAP<ROW<`: ` INT> NOT NULL, INT>" in class_source([table])
+    assert diff_table(class_table_of(class_of(table), TablePath.parse), table).is_empty
+
+
 def test_the_file_reads_as_one_that_a_person_wrote():
     schema = Schema(
         {

@@ -8,8 +8,8 @@ from hypothesis import given, strategies as st
 from fluss.errors import FlussError, InvalidSchemaError
 from fluss.model.types.data_type import ArrayType, DataField, IntType, RowType
 from fluss.model.types.factory import DataTypes as D
-from fluss.model.types.type_text import TEXT_LENGTH_MAX, parse_type, type_name
-from tests.support.generators.schema_strategies import scalar_types
+from fluss.model.types.type_text import TEXT_LENGTH_MAX, parse_type, quoted_text, type_name
+from tests.support.generators.schema_strategies import data_types, scalar_types
 
 
 @pytest.mark.parametrize(
@@ -48,6 +48,21 @@ def test_a_field_name_of_several_words_stands_between_backquotes():
     parsed = parse_type("row<`a ``b`` c` int, d: array < string not null > null>")
     fields = (DataField("a `b` c", D.int()), DataField("d", D.array(D.string().not_null())))
     assert parsed == RowType(fields)
+
+
+@given(data_types())
+def test_the_quoted_text_is_read_again_whatever_the_names_are(data_type):
+    assert str(parse_type(quoted_text(data_type))) == str(data_type)
+
+
+@pytest.mark.parametrize(
+    ("name", "text"),
+    [("a", "ROW<a INT>"), (": ", "ROW<`: ` INT>"), ("a`b", "ROW<`a``b` INT>"), ("", "ROW<`` INT>")],
+)
+def test_names_of_several_words_or_with_signs_are_quoted(name, text):
+    data_type = RowType((DataField(name, IntType()),))
+    assert quoted_text(data_type) == text
+    assert parse_type(text) == data_type
 
 
 def test_a_type_may_be_written_without_what_goes_without_saying():

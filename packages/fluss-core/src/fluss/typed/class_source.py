@@ -16,6 +16,7 @@ from fluss.model.schema.column import Column
 from fluss.model.tables.copied_properties import copied_properties
 from fluss.model.tables.table_info import TableInfo
 from fluss.model.types import data_type as t
+from fluss.model.types.type_text import quoted_text
 
 _HEAD: Final = (
     '"""Tables of Fluss: `fluss diff FILE` compares, `fluss apply FILE` changes them."""\n'
@@ -116,7 +117,7 @@ class _File:
         key = self._annotation(data_type.key, f"{name}_key")
         if not key.key_is_hashable:  # no key of a dict; its pairs are taken as they are
             self.imported.add("Any")
-            declared = str(data_type.as_nullable())
+            declared = quoted_text(data_type.as_nullable())
             return _Annotation(python="Any", declared=declared, key_is_hashable=False)
         value = self._part(data_type.value, f"{name}_value")
         return _Annotation(

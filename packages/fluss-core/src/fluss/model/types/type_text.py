@@ -1,7 +1,8 @@
 """Data types as text: `int`, `decimal(10,2) NOT NULL`, `ROW<a INT>`.
 
 Two spellings exist. `str(data_type)` is SQL's, as Fluss's Java classes print it; `type_name` is
-the lower-case one that `Schema.get_column_types()` has always shown. `parse_type` takes both.
+the lower-case one that `Schema.get_column_types()` has always shown. `parse_type` takes both, but
+neither quotes the names of fields. `quoted_text` does, so that any name is read again.
 """
 
 from __future__ import annotations
@@ -24,6 +25,7 @@ _SCALARS: dict[str, type[t.DataType]] = {
 }
 _NESTED = ("ARRAY", "MAP", "ROW")
 
+_WORD = re.compile(r"[^\s<>(),:`]+")
 _TOKEN = re.compile(r"\s*(?:(`(?:[^`]|``)*`)|([^\s<>(),:`]+)|([<>(),:]))")
 
 
@@ -44,6 +46,27 @@ def type_name(data_type: t.DataType) -> str:
         case _:
             text = str(data_type.as_nullable()).lower()
     return text if data_type.nullable else f"{text} NOT NULL"
+
+
+def quoted_text(data_type: t.DataType) -> str:
+    """Return SQL's text with quoted names of fields; `parse_type` reads the same type from it."""
+    match data_type:
+        case t.ArrayType():
+            text = f"ARRAY<{quoted_text(data_type.element)}>"
+        case t.MapType():
+            text = f"MAP<{quoted_text(data_type.key)}, {quoted_text(data_type.value)}>"
+        case t.RowType():
+            fields = (
+                f"{_quoted(each.name)} {quoted_text(each.data_type)}" for each in data_type.fields
+            )
+            text = f"ROW<{', '.join(fields)}>"
+        case _:
+            return str(data_type)
+    return text if data_type.nullable else f"{text} NOT NULL"
+
+
+def _quoted(name: str) -> str:
+    return name if _WORD.fullmatch(name) else f"`{name.replace('`', '``')}`"
 
 
 def parse_type(text: str) -> t.DataType:
