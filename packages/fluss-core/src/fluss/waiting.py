@@ -124,38 +124,42 @@ def was_interrupted() -> bool:
     return monotonic() - _interrupted_at < INTERRUPT_LASTS_S or _has_interrupted_runner()
 
 
-class InterruptibleLock:
-    """A re-entrant lock for `with` that may be held during a request to a server."""
+class InterruptibleLock(type(threading.RLock())):  # type: ignore[misc] # has no public name
+    """A re-entrant lock for `with` that may be held during a request to a server.
 
-    __slots__ = ("_lock",)
+    A signal handler may raise after each call, and when a Python function begins. So `__exit__` is
+    that of the lock itself, which is no Python function: an interrupt at its beginning would leave
+    the lock acquired for ever.
+    """
 
-    def __init__(self) -> None:
-        self._lock = threading.RLock()
+    __slots__ = ()
 
     @property
     def is_free(self) -> bool:
         """Return whether the lock is free or held by the calling thread."""
-        if not self._lock.acquire(blocking=False):
-            return False
-        self._lock.release()
+        try:
+            if not self.acquire(blocking=False):
+                return False
+        except BaseException:
+            self._release_if_acquired()
+            raise
+        self.release()
         return True
 
     def __enter__(self) -> Self:
-        lock = self._lock
-        if lock.acquire(blocking=False):
-            return self
         try:
-            acquire(lock)
+            if not self.acquire(blocking=False):
+                acquire(self)
         except BaseException:
-            # The handler may have run between the acquiring and the return. Then this thread is
-            # the owner, and release() does not raise.
-            with contextlib.suppress(RuntimeError):
-                lock.release()
+            self._release_if_acquired()
             raise
         return self
 
-    def __exit__(self, *_: object) -> None:
-        self._lock.release()
+    def _release_if_acquired(self) -> None:
+        # The handler may have run between the acquiring and the return. Then this thread is the
+        # owner, and release() does not raise.
+        with contextlib.suppress(RuntimeError):
+            self.release()
 
 
 def _wait_in_slices(attempt: Callable[[float], object], timeout_s: float | None) -> bool:

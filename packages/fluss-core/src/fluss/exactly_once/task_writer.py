@@ -276,7 +276,7 @@ class TaskWriter:
                     item.made, body=item.body, writer_id=writer_id, sequence=sequence, waiters=[]
                 )
                 self._sender.memory.wait()
-                self._sender.queue([item.sent], queued=lambda: None)
+                self._sender.queue([item.sent], queued=lambda: True)
             case _:
                 item.sent = None
 

@@ -57,7 +57,10 @@ class FanIn(Generic[T]):
         self._bytes_max = bytes_max
         self._size_of = size_of
         self._in_order = in_order
-        self._changed = threading.Condition()
+        # `with` of this lock, not of the condition, whose methods are Python functions: an
+        # interrupt as one begins would leave the lock held.
+        self._lock = threading.RLock()
+        self._changed = threading.Condition(self._lock)
         self._queues: list[deque[T]] = [deque() for _ in sources]
         self._errors: dict[int, BaseException] = {}
         self._ended: set[int] = set()
@@ -89,7 +92,7 @@ class FanIn(Generic[T]):
 
     def take_from(self, index: int) -> T | None:
         """The next item of one source; None after its last."""
-        with self._changed:
+        with self._lock:
             self._head = index
             self._changed.notify_all()
             wait_on(
@@ -100,7 +103,7 @@ class FanIn(Generic[T]):
 
     def stop(self) -> None:
         """Stop reading, without waiting until the threads have ended. Idempotent."""
-        with self._changed:
+        with self._lock:
             self._closed = True
             opened = list(self._open.values())
             for queue in self._queues:
@@ -126,7 +129,7 @@ class FanIn(Generic[T]):
                     return item
                 self._head += 1
             return None
-        with self._changed:
+        with self._lock:
             wait_on(
                 self._changed,
                 lambda: self._ready or self._errors or self._closed or self._is_over,
@@ -165,16 +168,16 @@ class FanIn(Generic[T]):
             try:
                 self._read(index)
             except BaseException as error:  # noqa: BLE001 - raised again where it is read
-                with self._changed:
+                with self._lock:
                     if not self._closed:
                         self._errors[index] = error
-            with self._changed:
+            with self._lock:
                 self._open.pop(index, None)
                 self._ended.add(index)
                 self._changed.notify_all()
 
     def _next(self) -> int | None:
-        with self._changed:
+        with self._lock:
             if self._closed or self._next_source == len(self._sources):
                 return None
             self._next_source += 1
@@ -182,7 +185,7 @@ class FanIn(Generic[T]):
 
     def _read(self, index: int) -> None:
         source = self._sources[index]()
-        with self._changed:
+        with self._lock:
             self._open[index] = source
             closed = self._closed
         if closed:
@@ -194,7 +197,7 @@ class FanIn(Generic[T]):
 
     def _put(self, index: int, item: T) -> bool:
         size = self._size_of(item)
-        with self._changed:
+        with self._lock:
             while self._bytes >= self._bytes_max and not self._is_awaited(index):
                 if self._closed:
                     return False

@@ -7,12 +7,15 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, TypeAlias
 
 from fluss.write.write_result import Chunk
 
 if TYPE_CHECKING:
+    from fluss.write.wire_rows import WireRows
     from fluss.write.write_buffer import WriteBuffer
+    from fluss.write.write_encoding import Encoded
 
 # Of one row; see `records.convert.flat_values`.
 Cells: TypeAlias = tuple[object, ...]
@@ -35,10 +38,12 @@ class OpenRows:
         target_bytes: The size from which on the chunk is full.
         takes_values: Whether a row needs nothing but to be added here: the chunk is begun, has no
             frames and is not full, and the writer is open.
+        is_stale: Whether the lists still have rows that were taken out.
     """
 
     __slots__ = (
-        "bytes", "chunk", "count", "lock", "runs", "takes_values", "target_bytes", "values",
+        "bytes", "chunk", "count", "is_stale", "lock", "runs", "takes_values", "target_bytes",
+        "values",
     )  # fmt: skip
 
     def __init__(self, sealer: WriteBuffer, run_count: int) -> None:
@@ -60,3 +65,39 @@ class OpenRows:
         """Forget the values of the rows."""
         for each in (self.values, *self.runs):
             each.clear()
+        self.is_stale = False
+
+    def clear_stale(self) -> None:
+        """Forget rows that were taken out, where a signal has interrupted that."""
+        if self.is_stale:
+            self.clear()
+
+
+@dataclass(slots=True, kw_only=True, eq=False)
+class TakenRows:
+    """The rows of a chunk that is being sealed.
+
+    A signal handler may end a sealing at any step, by Ctrl-C for example. The next sealing goes on
+    with these rows, which come before all others.
+
+    Attributes:
+        chunk: The chunk.
+        first: The number of its first row.
+        count: How many rows there are.
+        values: The cells of its last rows.
+        runs: Their runs.
+        frames: The rows before those.
+        deletes: Which rows are deletes.
+        encoded: Their batches, once they are made.
+        failures: How many sealings have failed, not counting interrupts.
+    """
+
+    chunk: Chunk
+    first: int
+    count: int
+    values: Sequence[object]
+    runs: Sequence[Sequence[object]]
+    frames: Sequence[WireRows]
+    deletes: Sequence[tuple[int, int]]
+    encoded: Encoded | None = None
+    failures: int = 0

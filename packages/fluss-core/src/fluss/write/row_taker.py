@@ -53,9 +53,11 @@ def row_taker(
 
 def _lines(large_row_bytes: int, cells: str, runs: Sequence[str]) -> Sequence[str]:
     all_runs = f"({''.join(f'{each}, ' for each in runs)})"
-    # One call adds the cells and all runs, so that a signal handler cannot append between them.
+    # One call adds the cells and all runs, so that a signal handler cannot append between them. It
+    # is the only one after the row is counted, because an interrupt may come after each call.
     streams = f"({cells}, {', '.join(runs)})"
-    add = f"any(map(extend, streams, {streams}))" if runs else f"add({cells})"
+    prepare = (f"            extending = map(extend, streams, {streams})",) if runs else ()
+    add = "any(extending)" if runs else f"add({cells})"
     return (
         f"if size <= {large_row_bytes}:",
         "    handle = Handle()",
@@ -64,6 +66,7 @@ def _lines(large_row_bytes: int, cells: str, runs: Sequence[str]) -> Sequence[st
         "    try:",
         "        acquire()",
         "        if rows.takes_values:",
+        *prepare,
         "            handle._chunk = rows.chunk",
         "            handle._first = count = rows.count",
         "            rows.count = count + 1",

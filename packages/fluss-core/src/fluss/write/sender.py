@@ -103,12 +103,13 @@ class Sender:
         if self._closed is not None:
             raise ClosedError(self._closed.message, hint=self._closed.hint)
 
-    def queue(self, batches: Sequence[WriteBatch], *, queued: Callable[[], None]) -> None:
+    def queue(self, batches: Sequence[WriteBatch], *, queued: Callable[[], bool]) -> None:
         """Queue sealed batches; any thread may call this. The order of the calls is kept.
 
         Args:
             batches: The batches; their memory is taken now and released when they are completed.
-            queued: Called on the engine thread before any of them can be completed.
+            queued: Called on the engine thread before any of them can be completed. False if a
+                call that a signal has interrupted has queued them already.
         """
         self.check_open()
         self.memory.take(sum(each.size_bytes for each in batches))
@@ -159,8 +160,10 @@ class Sender:
 
     # --- deciding and sending -----------------------------------------------------------------
 
-    def _take(self, batches: Sequence[WriteBatch], queued: Callable[[], None]) -> None:
-        queued()
+    def _take(self, batches: Sequence[WriteBatch], queued: Callable[[], bool]) -> None:
+        if not queued():
+            self.memory.release(sum(each.size_bytes for each in batches))
+            return
         now = self._now()
         for batch in batches:
             self._plan.add(batch, now=now)

@@ -26,7 +26,7 @@ from fluss.rows.buffers.columns import BoolArray
 from fluss.waiting import InterruptibleLock
 from fluss.write.caller_rows import rows_counted
 from fluss.write.collected_rows import joined_rows, marks_of, runs_of
-from fluss.write.open_rows import Cells, OpenRows, Runs
+from fluss.write.open_rows import Cells, OpenRows, Runs, TakenRows
 from fluss.write.plan_accumulator import BatchSizes
 from fluss.write.sender import Sender
 from fluss.write.wire_rows import WireRows
@@ -72,6 +72,7 @@ class WriteBuffer:
         self._sealing = InterruptibleLock()  # held during a sealing; taken before the other
         self._linger_s = sender.settings.linger_ms / 1_000
         self._is_lingering = False
+        self._taken: TakenRows | None = None  # are being sealed, or their sealing was interrupted
         self._closed: ClosedError | None = None
         self._frame_ratio = 0.5  # encoded bytes per byte of a frame, learned from the last ones
         self._rows_before = 0  # how many rows were taken before the open chunk
@@ -117,18 +118,21 @@ class WriteBuffer:
         if rows.bytes >= rows.target_bytes:
             self.seal()
         with self._lock:
+            rows.clear_stale()
             position = rows.count
             if not position or self._closed is not None:
                 self._begin()
             handle = WriteResultHandle.of_row(rows.chunk, position)
-            rows.count = position + 1
-            rows.bytes = filled = rows.bytes + size
+            filled = rows.bytes + size
             is_full = filled >= rows.target_bytes
-            if deletes:
-                self._deletes.append((position, position + 1))
+            marks = [(position, position + 1)] if deletes else []
+            extending = map(list.extend, (rows.values, *rows.runs), (cells, *runs))
+            # Signal handlers run after calls and in loops. There are none until the row is whole.
+            self._deletes += marks
             rows.takes_values = not (is_full or self._frames)
-            for stream, added in zip((rows.values, *rows.runs), (cells, *runs), strict=True):
-                stream.extend(added)
+            rows.bytes = filled
+            rows.count = position + 1
+            any(extending)
         if not self._is_lingering:
             self._start_lingering()
         if is_full:
@@ -168,16 +172,24 @@ class WriteBuffer:
         if rows.bytes >= rows.target_bytes:
             self.seal()
         with self._lock:
+            rows.clear_stale()
             position = rows.count
             if not position or self._closed is not None:
                 self._begin()
-            handle = FrameResult(rows.chunk, position, position + frame.batch.num_rows)
-            self._gather_rows()
-            self._frames.append(frame)
+            count = frame.batch.num_rows
+            handle = FrameResult(rows.chunk, position, position + count)
+            frames, is_gathered = [frame], bool(rows.values)
+            if is_gathered:
+                frames = [WireRows(batch=self.flat_rows.batch(rows.values, rows.runs)), frame]
+            marks = [(position + first, position + stop) for first, stop in deletes]
+            # Signal handlers run after calls and in loops. There are none until the frame is taken.
+            self._frames += frames
+            self._deletes += marks
+            rows.is_stale = is_gathered
             rows.takes_values = False
-            rows.count += frame.batch.num_rows
             rows.bytes += size
-            self._deletes += [(position + first, position + stop) for first, stop in deletes]
+            rows.count = position + count
+            rows.clear_stale()
         if not self._is_lingering:
             self._start_lingering()
         return handle
@@ -188,13 +200,6 @@ class WriteBuffer:
             raise copy_of(self._closed)
         self._sender.check_open()
         self._begun_at = monotonic()
-
-    def _gather_rows(self) -> None:
-        rows = self.open_rows
-        if rows.values:
-            batch = self.flat_rows.batch(rows.values, rows.runs)
-            self._frames.append(WireRows(batch=batch))
-            rows.clear()
 
     def _add_now(
         self, parts: Iterable[WireRows], deletes: BoolArray | None, *, is_frame: bool
@@ -257,40 +262,77 @@ class WriteBuffer:
             LimitExceededError: There was no memory in time. The rows stay in the buffer.
         """
         with self._sealing:
-            if not self.open_rows.count:
+            if not self.open_rows.count and self._taken is None:
                 return
             if waits:
                 self._sender.memory.wait()
             self._seal_open_chunk()
 
     def _seal_open_chunk(self) -> None:
+        if self._taken is not None:
+            self._seal_taken(self._taken)
+        self._take_open_rows()
+        if self._taken is not None:
+            self._seal_taken(self._taken)
+
+    def _take_open_rows(self) -> None:
         rows = self.open_rows
         with self._lock:
             if not rows.count:
                 return
-            chunk, count, size = rows.chunk, rows.count, rows.bytes
-            values, runs = rows.values.copy(), [each.copy() for each in rows.runs]
-            frames, deletes = self._frames, self._deletes
-            first = self._rows_before
-            self._rows_before += count
-            self._sizes.observe(size)
-            self._open_chunk()
-        self.tally.add(first, count, chunk)
+            rows.clear_stale()
+            taken = TakenRows(
+                chunk=rows.chunk,
+                first=self._rows_before,
+                count=rows.count,
+                values=rows.values.copy(),
+                runs=[each.copy() for each in rows.runs],
+                frames=self._frames,
+                deletes=self._deletes,
+            )
+            self._sizes.observe(rows.bytes)
+            following, target_bytes = Chunk(self), self._sizes.target_bytes
+            # Signal handlers run after calls and in loops. There are none until the rows are taken.
+            self._taken = taken
+            self._rows_before += rows.count
+            self._frames, self._deletes = [], []
+            rows.chunk = following
+            rows.target_bytes = target_bytes
+            rows.takes_values = False
+            rows.is_stale = True
+            rows.bytes = rows.count = 0
+            rows.clear_stale()
+
+    def _seal_taken(self, taken: TakenRows) -> None:
+        """Encode and queue rows; where a signal has interrupted that, do what is left."""
         try:
-            if values:
-                frames.append(WireRows(batch=self.flat_rows.batch(values, runs)))
-            marks = marks_of(deletes, count) if deletes else None
-            joined = joined_rows(frames, self._target.layout)
-            with rows_counted(first=first):
-                encoded = self._target.encode(joined, marks, is_frame=False)
-            self._queue(chunk, encoded)
+            if taken.encoded is None:
+                self.tally.add(taken.first, taken.count, taken.chunk)
+                taken.encoded = self._encoded(taken)
+            self._queue(taken.chunk, taken.encoded)
         except FlussError as error:
             # The rows were taken, so their handles and the next flush raise the error.
-            self._engine.post(partial(self._fail_chunk, chunk, error))
+            self._engine.post(partial(self._fail_chunk, taken.chunk, error))
         except BaseException as error:
-            lost = FlussError(f"{count} rows could not be sealed: {error!r}")
-            self._engine.post(partial(self._fail_chunk, chunk, lost))
+            taken.failures += isinstance(error, Exception)
+            if taken.failures <= 1:
+                # Of a signal handler, very likely. The rows were taken: a worker seals them.
+                self._engine.post(self._post_sealing)
+                raise
+            self._taken = None
+            lost = FlussError(f"{taken.count} rows could not be sealed: {error!r}")
+            self._engine.post(partial(self._fail_chunk, taken.chunk, lost))
             raise
+        self._taken = None
+
+    def _encoded(self, taken: TakenRows) -> Encoded:
+        frames = list(taken.frames)
+        if taken.values:
+            frames.append(WireRows(batch=self.flat_rows.batch(taken.values, taken.runs)))
+        marks = marks_of(taken.deletes, taken.count) if taken.deletes else None
+        joined = joined_rows(frames, self._target.layout)
+        with rows_counted(first=taken.first):
+            return self._target.encode(joined, marks, is_frame=False)
 
     def _queue(self, chunk: Chunk, encoded: Encoded) -> None:
         batches = encoded.batches
@@ -365,15 +407,23 @@ class WriteBuffer:
             chunk, count, first = self.open_rows.chunk, self.open_rows.count, self._rows_before
             self._rows_before += count
             self._open_chunk()
+        taken = self._taken
+        if taken is not None and self._sealing.is_free:
+            self._taken = None
+            self._fail_chunk(taken.chunk, error)
         if count:
             self.tally.add(first, count, chunk)
             self._fail_chunk(chunk, error)
 
     # --- on the engine thread -----------------------------------------------------------------
 
-    def _queued(self, chunk: Chunk, encoded: Encoded) -> None:
+    def _queued(self, chunk: Chunk, encoded: Encoded) -> bool:
+        """Note the batches of a chunk; False if they are queued already."""
+        if chunk.batches is not None:
+            return False
         self._incomplete.update(encoded.batches)
         chunk.sealed(encoded.batches, encoded.batch_of_row)
+        return True
 
     def _completed(self, batch: WriteBatch) -> None:
         self._incomplete.discard(batch)
@@ -381,6 +431,8 @@ class WriteBuffer:
             self._note_failure(batch.error)
 
     def _fail_chunk(self, chunk: Chunk, error: FlussError) -> None:
+        if chunk.batches is not None:
+            return  # it was queued, and a signal came afterwards
         self._note_failure(error)
         chunk.failed(error)
 
@@ -430,7 +482,7 @@ class WriteBuffer:
 
     async def completed(self) -> None:
         """Wait until all that was taken is written or has failed. Runs on the engine's loop."""
-        if self.open_rows.count or not self._sealing.is_free:
+        if self.open_rows.count or self._taken is not None or not self._sealing.is_free:
             await anyio.to_thread.run_sync(self.seal)
         else:
             await asyncio.sleep(0)  # a worker may have queued batches a moment ago
@@ -455,7 +507,8 @@ class WriteBuffer:
     @property
     def is_idle(self) -> bool:
         """Whether there is nothing to report: all rows are written, and were reported."""
-        is_empty = not self.open_rows.count and self._sealing.is_free and self.tally.is_empty
+        is_sealed = self._taken is None and self._sealing.is_free
+        is_empty = not self.open_rows.count and is_sealed and self.tally.is_empty
         return is_empty and not self._incomplete and self._failure is None
 
     def number_from(self, first: int) -> None:

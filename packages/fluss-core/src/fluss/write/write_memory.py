@@ -21,7 +21,10 @@ class WriteMemory:
         self.bytes_used = 0
         self._wait_s_max = min(wait_ms_max / 1_000, threading.TIMEOUT_MAX)
         self._wait_ms_max = wait_ms_max
-        self._changed = threading.Condition()
+        # `with` of this lock, not of the condition, whose methods are Python functions: an
+        # interrupt as one begins would leave the lock held.
+        self._lock = threading.RLock()
+        self._changed = threading.Condition(self._lock)
         self._closed: ClosedError | None = None
 
     @property
@@ -41,7 +44,7 @@ class WriteMemory:
         """
         if self.is_left and self._closed is None:
             return
-        with self._changed:
+        with self._lock:
             if not wait_on(
                 self._changed,
                 lambda: self.is_left or self._closed is not None,
@@ -53,12 +56,12 @@ class WriteMemory:
 
     def take(self, count: int) -> None:
         """Take memory for bytes that are queued."""
-        with self._changed:
+        with self._lock:
             self.bytes_used += count
 
     def release(self, count: int) -> None:
         """Release the memory of completed batches."""
-        with self._changed:
+        with self._lock:
             was_full = not self.is_left
             self.bytes_used -= count
             if was_full and self.is_left:
@@ -66,7 +69,7 @@ class WriteMemory:
 
     def close(self, reason: ClosedError) -> None:
         """End all waits with an error."""
-        with self._changed:
+        with self._lock:
             self._closed = reason
             self._changed.notify_all()
 

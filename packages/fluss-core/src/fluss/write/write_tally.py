@@ -188,8 +188,10 @@ class WriteTally:
         self._last_offsets: dict[TableBucket, int] = {}
 
     def add(self, first: int, count: int, chunk: Chunk) -> None:
-        """Note rows that are being sealed."""
+        """Note rows that are being sealed. Idempotent for the last ones."""
         with self._lock:
+            if self._parts and self._parts[-1].chunk is chunk:
+                return
             self._parts.append(_Part(first=first, count=count, chunk=chunk))
             self._taken = first + count
             while self._parts and (self._parts[0].is_acknowledged or len(self._parts) > PARTS_MAX):
