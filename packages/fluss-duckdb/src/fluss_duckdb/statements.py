@@ -187,7 +187,10 @@ class _Watcher:
             yield
             return
         self._ensure_thread()
-        outer, self._watched = self._watched, statement
+        with self._lock:
+            # The thread may not have read the signals of an earlier statement yet.
+            self._take_signals()
+            outer, self._watched = self._watched, statement
         mine = self._writes.fileno()
         before = signal.set_wakeup_fd(mine, warn_on_full_buffer=False)
         if before != mine:  # they are equal if Ctrl-C came between the lines below
@@ -209,13 +212,23 @@ class _Watcher:
         ).start()
         self._pid = os.getpid()
 
+    def _take_signals(self) -> bytes:
+        """Read the numbers of the signals that came, if any, and pass them on. Needs the lock."""
+        try:
+            numbers = self._reads.recv(64, socket.MSG_DONTWAIT)
+        except BlockingIOError:
+            return b""
+        if self._before >= 0:
+            # To the previous receiver, an event loop for example.
+            with contextlib.suppress(OSError):
+                os.write(self._before, numbers)
+        return numbers
+
     def _watch(self, reads: socket.socket) -> None:
-        while numbers := reads.recv(64):
-            if self._before >= 0:
-                # Pass it on to the previous receiver, an event loop for example.
-                with contextlib.suppress(OSError):
-                    os.write(self._before, numbers)
-            statement = self._watched
+        while reads.recv(1, socket.MSG_PEEK):
+            with self._lock:
+                numbers = self._take_signals()
+                statement = self._watched
             if statement is not None and signal.SIGINT in numbers:
                 statement.is_interrupted = True
                 statement.cancel()
