@@ -24,9 +24,10 @@ def requests(lake_cluster, session):
 
 
 @pytest.fixture
-def table(requests):
+def table(requests, session):
     name = f"t_{uuid.uuid4().hex[:8]}"
     requests.create(name, [("id", "BIGINT")])
+    session.table(name).offsets()  # waits until the coordinator knows the table
     return name
 
 

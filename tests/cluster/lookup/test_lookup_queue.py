@@ -153,7 +153,7 @@ def test_a_passing_refusal_is_waited_out(cluster, code):
 
 def test_a_lasting_refusal_ends_in_its_time(cluster):
     cluster.lookup_faults.extend([44] * 10_000)
-    with table_of(cluster, **{"operation-timeout": "1s"}) as table:
+    with table_of(cluster, **{"operation-timeout": "3s"}) as table:
         with pytest.raises(FlussError) as caught:
             look(key_lookup(table), [5])
         assert caught.value.error_code == 44
