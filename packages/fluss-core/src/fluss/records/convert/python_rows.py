@@ -19,6 +19,10 @@ from fluss.records.convert.to_python import python_values
 
 # A block has so many rows, and fewer where they are so large that it would have more bytes.
 BLOCK_ROWS_MAX: Final = 4_096
+# Lists and dicts that live for as long as a block make the garbage collector look at all objects
+# again and again. Measured, a poll of rows with a list, a map and a row, in processor time beside
+# pyfluss's: 0.52 to 0.62 instead of 1.17 to 1.54. Rows without them take 0.71 instead of 0.65.
+NESTED_BLOCK_ROWS_MAX: Final = 1_024
 BLOCK_BYTES: Final = 1 << 20
 
 Columns: TypeAlias = Sequence[Sequence[Any]]
@@ -59,7 +63,9 @@ class Blocks:
         # may meet here.
         self._block: tuple[int, int, Columns] = (0, 0, ())
         bytes_per_row = batch.nbytes // max(batch.num_rows, 1) + 1
-        self._block_rows = max(1, min(BLOCK_ROWS_MAX, BLOCK_BYTES // bytes_per_row))
+        is_nested = any(each.is_nested for each in types)
+        rows_max = NESTED_BLOCK_ROWS_MAX if is_nested else BLOCK_ROWS_MAX
+        self._block_rows = max(1, min(rows_max, BLOCK_BYTES // bytes_per_row))
 
     def columns(self, start: int, stop: int) -> Columns:
         """The values of these rows, column by column."""
