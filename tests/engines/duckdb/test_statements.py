@@ -60,17 +60,23 @@ class LateWatcher(_Watcher):
         self._reads.close()
 
 
+def interrupt_late(watcher, statement, is_over):
+    """Let the watcher read what an earlier statement left, and then press Ctrl-C."""
+    with watcher.watching(statement):
+        watcher.begin()
+        assert not is_over.wait(0.1)
+        assert not statement.is_interrupted
+        try:
+            signal.raise_signal(signal.SIGINT)
+        finally:
+            assert is_over.wait(WAIT_S)
+
+
 def test_a_signal_that_is_read_late_ends_no_later_statement():
     is_over = threading.Event()
     watcher, first, second = LateWatcher(), Statement(), Statement(is_over.set)
     with pytest.raises(KeyboardInterrupt), watcher.watching(first):
         signal.raise_signal(signal.SIGINT)
-    with pytest.raises(KeyboardInterrupt), watcher.watching(second):
-        watcher.begin()
-        assert not is_over.wait(0.1)
-        assert not second.is_interrupted
-        try:
-            signal.raise_signal(signal.SIGINT)
-        finally:
-            assert is_over.wait(WAIT_S)
+    with pytest.raises(KeyboardInterrupt):
+        interrupt_late(watcher, second, is_over)
     watcher.close()
