@@ -20,14 +20,13 @@ def with_views(batch: pa.RecordBatch) -> pa.RecordBatch:
 
     A cast of the whole batch also looks at the other columns, and takes a third longer.
     """
-    columns, schema = batch.columns, batch.schema
-    for number, column in enumerate(schema):
-        view = VIEWS.get(column.type)
-        if view is not None:
-            columns[number] = columns[number].cast(view)
-            schema = schema.set(number, column.with_type(view))
+    schema = view_schema(batch.schema)
     if schema is batch.schema:
         return batch
+    columns = [
+        column if column.type == field.type else column.cast(field.type)
+        for column, field in zip(batch.columns, schema, strict=True)
+    ]
     return pa.RecordBatch.from_arrays(columns, schema=schema)
 
 
