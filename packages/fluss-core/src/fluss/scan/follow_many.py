@@ -194,7 +194,7 @@ class FollowManyCore:
             self._look_for_partitions()
             self.connection.engine.run(self._take(timeout_s))
         except FlussError as error:
-            if not self._has_forgotten_partitions(error):
+            if not self._forget_partitions_of(error):
                 self._note_failure(error)
                 raise
         if self._fetched:
@@ -240,8 +240,8 @@ class FollowManyCore:
                 core = member.followed.table
                 self._scan.subscribe(core, member.decoder.fetch_target, found)
 
-    def _has_forgotten_partitions(self, error: FlussError) -> bool:
-        """Stop reading dropped partitions, if the error is about one that may be skipped."""
+    def _forget_partitions_of(self, error: FlussError) -> bool:
+        """Stop reading dropped partitions; return whether the error was about one to be skipped."""
         member = self._members.get(str(error.facts.get("table")))
         if member is None or not isinstance(error, PartitionNotFoundError):
             return False
