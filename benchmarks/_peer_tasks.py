@@ -1,8 +1,7 @@
 """The tasks of `benchmarks/peer.py`: one coroutine per question, the same code for both clients.
 
 They use pyfluss's dialect only. Each prepares its tables, times only the work in question, cleans
-up,
-and returns seconds (for a latency, the median of its samples).
+up, and returns seconds (for a latency, the median of its samples).
 """
 
 from __future__ import annotations

@@ -1,8 +1,7 @@
 """One side of `peer.py` or `server.py`: runs tasks on the client that FLUSS_UNDER_TEST names.
 
 That is `fluss` in pyfluss's environment and `fluss.aio` in ours; nothing else differs. A task is
-one
-line of JSON on standard input, and its result one on standard output; all other output goes to
+one line of JSON on standard input, and its result one on standard output; all other output goes to
 standard error.
 """
 

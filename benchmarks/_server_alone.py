@@ -2,8 +2,7 @@
 
 Time from start to the first response, memory at rest, the start in a large directory after a clean
 stop and after SIGKILL under load, and many connections (`_server_crowd`). Each figure is a median
-over
-new processes, from `LocalCluster(...).start()` on.
+over new processes, from `LocalCluster(...).start()` on.
 """
 
 from __future__ import annotations

@@ -1,10 +1,8 @@
 """The state of a primary-key table by every strategy, and the memory of each way to read.
 
 By default snapshots are taken every ten minutes, so this part starts its own cluster, which takes
-them
-each half minute. Changes are written after the snapshot, so a snapshot and the tail of its
-changelog
-are measured.
+them each half minute. Changes are written after the snapshot, so a snapshot and the tail of its
+changelog are measured.
 """
 
 from __future__ import annotations

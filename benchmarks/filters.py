@@ -1,9 +1,8 @@
 """The speed of filters, compared with hand-written calls of pyarrow's kernels.
 
 1 000 000 and 10 000 rows of five columns. "ours" finds the positions of a predicate's rows and
-takes
-those, as a scan does; "pyarrow" is the same condition written with `pyarrow.compute`, and the rows
-filtered by its mask. CPU time is compared, because it does not depend on other load.
+takes those, as a scan does; "pyarrow" is the same condition written with `pyarrow.compute`, and the
+rows filtered by its mask. CPU time is compared, because it does not depend on other load.
 
     ./dev bench filters
 """

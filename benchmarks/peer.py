@@ -3,8 +3,8 @@
 Each client runs in its own environment and process and gets the same program (`_peer_tasks`); the
 order alternates from pair to pair. Figures are medians; "ours / peer" is our speed relative to the
 peer's, as the median over the pairs, with the worst and the best pair. Absolute figures vary with
-the
-machine; ratios hardly do. "CPU" is the processor time of the client, ours divided by the peer's.
+the machine; ratios hardly do. "CPU" is the processor time of the client, ours divided by the
+peer's.
 
     ./dev bench peer [--quick] [--pairs N] [--only WORD ...]
 

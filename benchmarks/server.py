@@ -2,18 +2,14 @@
 
 Our client and pyfluss 1.0.0, each in a process per server, run the same tasks against the embedded
 server (`durability=process`) and Fluss 0.9.1 in one JVM on the same machine; the order alternates
-from
-pair to pair. "ours / real" is the speed of the embedded server relative to the real one, as the
-median
-over the pairs, with the worst and the best pair. `_server_alone` measures the embedded server
-alone:
-start, restart, idle memory, many connections.
+from pair to pair. "ours / real" is the speed of the embedded server relative to the real one, as
+the median over the pairs, with the worst and the best pair. `_server_alone` measures the embedded
+server alone: start, restart, idle memory, many connections.
 
     ./dev bench server [--quick] [--pairs N] [--rows N] [--only WORD ...] [--restart-gb G]
 
 Clients and servers share the machine's processors, so a slow client hides the cost of its server;
-"client" names the client, and "CPU" is the processor time of our server divided by that of the
-real
+"client" names the client, and "CPU" is the processor time of our server divided by that of the real
 one, which other programs disturb least. Without the peer its lines are missing.
 """
 

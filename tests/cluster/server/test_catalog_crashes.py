@@ -2,8 +2,7 @@
 
 A kill between the writes of catalog, ledger, manifests and lists of segments must never look like
 damage. One client creates, alters, fills and drops tables; it knows what was acknowledged, and
-which
-one change may or may not have been made.
+which one change may or may not have been made.
 """
 
 from __future__ import annotations

@@ -1,8 +1,7 @@
 """After any damage a server serves exactly what was acknowledged, or refuses and names a file.
 
-A process fills data directories and is killed or stops cleanly. The directories are copied,
-damaged in
-one random way, and served again. `./dev prove damage` does this some thousand times.
+A process fills data directories and is killed or stops cleanly. The directories are copied, damaged
+in one random way, and served again. `./dev prove damage` does this some thousand times.
 """
 
 from __future__ import annotations

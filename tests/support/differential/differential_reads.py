@@ -24,8 +24,7 @@ def fetch(chance: Random, servers: ServerPair, table: DifferentialTable) -> None
     offset = chance.choice([0, 0, -2, -1, chance.randrange(40), 10**6])
     positions = _some_positions(chance, table)
     # Batches that the servers write themselves differ in bytes, never in rows. Where a first batch
-    # is
-    # only the 48 bytes of a header, 0.9.1 does not return it for so few bytes.
+    # is only the 48 bytes of a header, 0.9.1 does not return it for so few bytes.
     bytes_max = ALL_BYTES if table.kind.keys else chance.choice([60, 500, ALL_BYTES])
     if positions is not None:
         bytes_max = ALL_BYTES

@@ -1,10 +1,8 @@
 """The fixtures `oracle` and `compare`, and the line that says how much was compared with Java.
 
 One JVM per test process, started for the first test that uses it. Without Java the tests are
-skipped
-with the remedy, unless FLUSS_TEST_REQUIRE_REAL=1 requires it. Under xdist each worker counts, and
-the
-counts are added up at the end.
+skipped with the remedy, unless FLUSS_TEST_REQUIRE_REAL=1 requires it. Under xdist each worker
+counts, and the counts are added up at the end.
 """
 
 from __future__ import annotations

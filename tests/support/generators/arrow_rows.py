@@ -1,7 +1,6 @@
 """Converts rows of physical values to Arrow batches and back, without our own conversions.
 
-pyarrow builds and decodes the arrays, so that a test of `fluss.records` does not depend on the
-code
+pyarrow builds and decodes the arrays, so that a test of `fluss.records` does not depend on the code
 under test for its input.
 """
 

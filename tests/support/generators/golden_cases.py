@@ -1,8 +1,7 @@
 """The cases of the golden files as plain values; the recorded answers are in tests/java/golden.
 
 A case has a name that is unique in its file. `tools/record_golden.py` asks Java, and the tests in
-tests/java/golden ask our codecs; both take the cases from here. A file stores the text of each
-case
+tests/java/golden ask our codecs; both take the cases from here. A file stores the text of each case
 beside its answer, so that a case that changes without being recorded again is detected.
 """
 

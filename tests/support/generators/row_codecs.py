@@ -1,8 +1,7 @@
 """The row formats behind one interface, so that one test covers all of them.
 
 Each format has a path for columns and a path for single rows. Here both take rows of physical
-values
-and return a list of byte strings, and the reverse.
+values and return a list of byte strings, and the reverse.
 """
 
 from __future__ import annotations

@@ -1,8 +1,7 @@
 """Drives a stream reader as Spark does, without Spark, which saves seconds of Java per test.
 
 Offsets travel as JSON, partitions as pickles, and a restarted query has only its checkpoint. The
-checkpoint has the ends of micro-batches; the reader is asked for the first begin at each start,
-and
+checkpoint has the ends of micro-batches; the reader is asked for the first begin at each start, and
 a query starts even where it has no rows. The rows are those that Spark would get, batch by batch.
 """
 

@@ -1,7 +1,6 @@
 """Several scripted servers of one cluster, each of which can be down or hang.
 
-All are tablet servers with the responses of one `ScriptedCluster`; in the metadata the first one
-is
+All are tablet servers with the responses of one `ScriptedCluster`; in the metadata the first one is
 the coordinator as well. A server that is down refuses connections; one that hangs accepts them and
 never responds.
 """

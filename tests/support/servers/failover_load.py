@@ -1,7 +1,6 @@
 """Clients of a replicated cluster that work while its servers fail, and a record of their calls.
 
-Threads write, read, follow, look up and scan a log table and a primary-key table, each over its
-own
+Threads write, read, follow, look up and scan a log table and a primary-key table, each over its own
 connection, and new sessions are opened all the time. Every call is recorded with its duration and
 its error. `Load.verify` compares the final rows with what was acknowledged.
 """

@@ -157,8 +157,7 @@ def database(cluster: ClusterUnderTest) -> Iterator[str]:
     shelf.used.append(name)
 
 
-# A coordinator of 0.9.1 may miss a table that is created directly after its database
-# (`admin.admin`
+# A coordinator of 0.9.1 may miss a table that is created directly after its database (`admin.admin`
 # waits for that reason), or while others are dropped. So databases are created in advance and
 # dropped later, many at a time.
 SPARE_DATABASES = 50

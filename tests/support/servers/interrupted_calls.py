@@ -1,8 +1,7 @@
 """A program that interrupts every blocking call with SIGINT, and prints how long each took.
 
 Its server is paused (SIGSTOP) before each call, so that no call can finish. A thread sends SIGINT
-to
-the process while the call waits; afterwards the server is resumed.
+to the process while the call waits; afterwards the server is resumed.
 
     python -m tests.support.servers.interrupted_calls IMPORTS HANDLER
 

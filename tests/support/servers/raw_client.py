@@ -1,8 +1,7 @@
 """A minimal client: one blocking socket for each server, one request at a time.
 
 For conformance tests, which control exactly what goes over the wire. It encodes frames itself, so
-that a mistake in the product's framing cannot hide in its tests; messages and their numbers are
-the
+that a mistake in the product's framing cannot hide in its tests; messages and their numbers are the
 product's. It never retries and never caches; it looks up a server's address each time.
 """
 

@@ -1,8 +1,7 @@
 """Hand-made tables and appends, for tests of servers rather than of rows.
 
 A batch without records is only a header, so it needs no codec; the server assigns it one offset,
-and
-replicates and keeps it like any other.
+and replicates and keeps it like any other.
 """
 
 from __future__ import annotations

@@ -65,8 +65,7 @@ def main(bootstrap: str, database: str, folder: Path) -> None:
             "kills", master="local[4,4]", **{k.replace(".", "__"): v for k, v in conf.items()}
         )
     # Files as the source, because Spark gives the process of a Python source 10 s to start, which
-    # is too
-    # short on a busy machine; this driver tests the sink.
+    # is too short on a busy machine; this driver tests the sink.
     source = (
         spark.readStream.schema("id bigint")
         .option("maxFilesPerTrigger", FILES_PER_TRIGGER)

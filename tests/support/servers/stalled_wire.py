@@ -1,16 +1,14 @@
 """A cluster whose servers stop sending rows during a scan, and a program that reads it.
 
 The program is a separate process. It receives SIGINT while it waits for rows, and must then still
-be
-able to use its connection:
+be able to use its connection:
 
     def test_ctrl_c_ends_a_stalled_read(stalled_table):
         interrupted = interrupt(stalled_table, "pd.read_fluss(TABLE)", setup="import pandas as pd")
         assert interrupted.after_s < INTERRUPTED_S_MAX
 
 Its last line is the length of the same read after the rows flow again. A late interruption on a
-busy
-machine proves nothing, so it is tried again.
+busy machine proves nothing, so it is tried again.
 """
 
 from __future__ import annotations

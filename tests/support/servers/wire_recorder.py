@@ -2,9 +2,9 @@
 
 It has one listening socket for each server of the cluster, and replaces the servers' addresses in
 each response to GET_METADATA by those sockets, so that a client that uses `bootstrap` never
-connects
-to a server itself. So any client can be recorded, also one in another process or language. Nothing
-else is changed, delayed or reordered. It splits frames itself; bodies are decoded only on demand.
+connects to a server itself. So any client can be recorded, also one in another process or language.
+Nothing else is changed, delayed or reordered. It splits frames itself; bodies are decoded only on
+demand.
 
     def test_a_key_is_looked_up(wire, database):  # the fixture of tests/support/servers/fix_wire.py
         table = fluss.connect(f"fluss://{wire.bootstrap}/{database}").table("events")

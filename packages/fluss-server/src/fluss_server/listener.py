@@ -67,9 +67,8 @@ class Listener:
     def add(self, connection: Connection) -> bool:
         """Register a connection; return False where the limit is reached.
 
-        Where too many connections have no login yet, the new one replaces the oldest of them.
-        Users log
-        in within milliseconds, so connections that do not log in cannot keep users out.
+        Where too many connections have no login yet, the new one replaces the oldest of them. Users
+        log in within milliseconds, so connections that do not log in cannot keep users out.
         """
         limits = self._node.config.limits
         if not connection.auth.is_complete and len(self._pending) >= limits.logins_pending_max:

@@ -166,8 +166,7 @@ def remove_tree(path: Path) -> bool:
         shutil.rmtree(path)
     except FileNotFoundError:
         # It did not exist, or another thread removed a part of it: a partition that was dropped
-        # just
-        # before its table.
+        # just before its table.
         return not path.exists()
     except OSError as error:
         _LOG.warning("%s could not be removed; the server will try again: %s", path, error)

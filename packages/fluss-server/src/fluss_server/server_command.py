@@ -1,7 +1,6 @@
 """`fluss server`: starts the embedded server from a command line.
 
-This file checks and describes the options; `server_config` has their meaning, and `server` the
-life
+This file checks and describes the options; `server_config` has their meaning, and `server` the life
 cycle. Passwords come from the environment, because every user of the machine can read a command
 line.
 """

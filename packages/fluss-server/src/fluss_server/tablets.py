@@ -2,8 +2,7 @@
 
 The lock of a bucket is fair. A request that writes, or that reads by key, holds it, on the event
 loop or on a storage thread; requests get it in the order in which they arrive. Reading the log
-needs no lock. A log is opened when it is first used, and all logs at the start after a crash.
-Arrow
+needs no lock. A log is opened when it is first used, and all logs at the start after a crash. Arrow
 and numpy are imported with the first log, so that a server starts without them.
 """
 

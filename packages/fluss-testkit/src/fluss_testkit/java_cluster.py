@@ -49,9 +49,8 @@ class JavaCluster:
             connect(cluster.bootstrap_servers)
 
     With a JDK and one tablet server, everything runs in one JVM; otherwise each server is a
-    process.
-    Each server has its own loopback ports, a plain one and one that requires a login (SASL/PLAIN).
-    All servers stop with this process, however it ends.
+    process. Each server has its own loopback ports, a plain one and one that requires a login
+    (SASL/PLAIN). All servers stop with this process, however it ends.
 
     **In Fluss 0.9.1 a killed server without replicas loses acknowledged rows.** After SIGKILL the
     server cuts its log back to a checkpoint that is written every 5 s, and offsets go backwards.

@@ -1,13 +1,10 @@
 """Leases of loopback ports, so that two clusters never get the same port.
 
-Servers get their ports before they start, so that a restarted server has its old address. A port
-is
+Servers get their ports before they start, so that a restarted server has its old address. A port is
 chosen below the range of ephemeral ports, tried by binding it, and leased by a lock on a small
 file. Servers inherit the lock: the lease ends when the last process that holds it has ended,
-however
-it ended. Only a program that binds one of these ports between the try and the server's own bind
-can
-win a race; the server then reports it.
+however it ended. Only a program that binds one of these ports between the try and the server's own
+bind can win a race; the server then reports it.
 """
 
 from __future__ import annotations

@@ -1,7 +1,6 @@
 """`RealServer`: the real Fluss for `fluss_server.LocalCluster(kind="real")`.
 
-The entry point `real` of the group `fluss.local_clusters` names it, so that neither package
-imports
+The entry point `real` of the group `fluss.local_clusters` names it, so that neither package imports
 the other.
 """
 

@@ -1,7 +1,6 @@
 """The rules of CREATE TABLE: defaults are added, and invalid descriptors are refused.
 
-The rules are those of `fluss.model.tables.table_rules`; the codes and defaults are those of
-Fluss's
+The rules are those of `fluss.model.tables.table_rules`; the codes and defaults are those of Fluss's
 coordinator (Java: `CoordinatorService.applySystemDefaults`, `TableDescriptorValidation`). The
 catalog checks whether the name is free.
 """

@@ -141,8 +141,7 @@ def _tablets_of(node: Node, request: pb.FetchLogRequest) -> list[Tablet]:
     """Return the existing buckets of a request.
 
     A table may be dropped between the first read and this one. The next read reports the error of
-    its
-    buckets; an error of the whole request would make clients give up the server.
+    its buckets; an error of the whole request would make clients give up the server.
     """
     found = []
     for table in request.tables_req:

@@ -1,10 +1,8 @@
 """Checks batches before they are appended: every reader must be able to read them.
 
-A server of 0.9.1 trusts its writers: wrong schema ids, wrong counts and garbage instead of rows
-are
+A server of 0.9.1 trusts its writers: wrong schema ids, wrong counts and garbage instead of rows are
 stored, and every later reader of the table fails; statistics narrower than the rows hide rows from
-filters. Here a batch is decoded as a reader would, before it gets an offset. Nothing is changed
-and
+filters. Here a batch is decoded as a reader would, before it gets an offset. Nothing is changed and
 nothing is written.
 """
 

@@ -1,12 +1,11 @@
 """Checkpoints of a log, so that a start need not read all of it.
 
 The file `synced` records up to where the newest segment is synced; a start trusts what lies before
-that position and checks what follows. From time to time the segment's indexes and a snapshot of
-the writers are stored for the same position (`RecoveryPoint`); then not even the headers before it
-need to be read. All of it may be missing or damaged, which only costs time; therefore each part
-has
-a checksum and the identity of its log. The sync always comes first: a checkpoint must not be ahead
-of the disk.
+that position and checks what follows. From time to time the segment's indexes and a snapshot of the
+writers are stored for the same position (`RecoveryPoint`); then not even the headers before it need
+to be read. All of it may be missing or damaged, which only costs time; therefore each part has a
+checksum and the identity of its log. The sync always comes first: a checkpoint must not be ahead of
+the disk.
 """
 
 from __future__ import annotations

@@ -36,8 +36,7 @@ from fluss_server.log.segment_indexes import SUFFIXES, SegmentIndexes, checksum,
 NO_INDEXES: Final = -1
 _WALK_BYTES: Final = 16 * 1024
 # Base offset, length, magic, timestamp, (checksum, schema id, attributes), last offset delta,
-# writer
-# id, batch sequence: at the same positions in magic 0 and 1, and no other magic is stored.
+# writer id, batch sequence: at the same positions in magic 0 and 1, and no other magic is stored.
 _PLACE = struct.Struct("<qibq7xiqi")
 
 

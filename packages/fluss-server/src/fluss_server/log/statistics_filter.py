@@ -6,8 +6,7 @@ is kept wherever the filter or the statistics are not understood: an unknown fun
 another type, a column that is younger than the batch (main does the same, and 0.9.1 has no
 filters). `log.filtered_read` reads the kept batches.
 
-Numbers compare as in SQL, where -0.0 equals 0.0. Where NaN is involved no batch is skipped,
-because
+Numbers compare as in SQL, where -0.0 equals 0.0. Where NaN is involved no batch is skipped, because
 writers and readers do not agree on its order.
 """
 

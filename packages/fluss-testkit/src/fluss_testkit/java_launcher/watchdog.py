@@ -4,8 +4,7 @@
 
 It gives the jar's own main classes what our launcher has built in: the line "stop" on standard
 input, or its end, stops the program; a program that does not stop in time is killed. It imports
-only
-the standard library, because it is started without site-packages.
+only the standard library, because it is started without site-packages.
 """
 
 import signal
