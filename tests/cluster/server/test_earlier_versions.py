@@ -1,8 +1,7 @@
 """Directories of earlier versions are upgraded once, with everything that was acknowledged.
 
 The program of `tests.support.servers.damage_world` made `earlier/format-1.tar.xz` with a
-fluss-server
-that had no ledger: `killed` by SIGKILL in its second run, `ended` cleanly.
+fluss-server that had no ledger: `killed` by SIGKILL in its second run, `ended` cleanly.
 """
 
 from __future__ import annotations

@@ -1,8 +1,7 @@
 """The kinds of tables that two servers are compared on, and rows for them.
 
 A `DifferentialTable` is the test's record of a table while it is altered, written to and
-partitioned: its schemas, its partitions, the sequence of each writer. Rows are random, and keys
-are
+partitioned: its schemas, its partitions, the sequence of each writer. Rows are random, and keys are
 few, so that rows of the same key meet.
 """
 

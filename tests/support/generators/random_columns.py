@@ -1,7 +1,6 @@
 """Converts physical values to the numpy columns of `fluss.rows.buffers.columns`, and back.
 
-The layout uses everything that Arrow allows: garbage under a NULL, offsets that begin above zero,
-a
+The layout uses everything that Arrow allows: garbage under a NULL, offsets that begin above zero, a
 mask although every row is valid. So a codec that reads what it should not is detected.
 """
 

@@ -1,10 +1,8 @@
 """Random filters over rows of any type, and a model of their SQL semantics in plain Python.
 
 A literal has two forms: the one that people write, which the code under test gets, and a `point`,
-an
-exact number, text or bytes, which the model compares. So the model does not depend on the code
-under
-test.
+an exact number, text or bytes, which the model compares. So the model does not depend on the code
+under test.
 """
 
 from __future__ import annotations

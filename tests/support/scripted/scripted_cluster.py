@@ -1,8 +1,7 @@
 """A cluster of one scripted server that leads one table, with logs that the test fills.
 
 It responds as a server does, unless a test overrides that: `faults` has error codes for a bucket,
-one
-per fetch; `on_fetch` gets every fetch first and may return the response. `fetches` records the
+one per fetch; `on_fetch` gets every fetch first and may return the response. `fetches` records the
 requested fetches.
 """
 

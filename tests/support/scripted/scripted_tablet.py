@@ -1,7 +1,6 @@
 """One scripted server that leads all buckets of one table and receives writes.
 
-It serves what a writer needs: versions, metadata, writer ids, and a log for each bucket that
-checks
+It serves what a writer needs: versions, metadata, writer ids, and a log for each bucket that checks
 sequences as a real one does. `faults` are responses for the next write requests, in order.
 """
 

@@ -1,8 +1,7 @@
 """Checks tables after processes were killed: exactly-once tables have every row once.
 
 The log `exact` and the primary-key table `keyed` were written exactly once, the log `naive` at
-least
-once: its duplicates prove that processes were killed between a write and its acknowledgement.
+least once: its duplicates prove that processes were killed between a write and its acknowledgement.
 """
 
 from __future__ import annotations

@@ -1,8 +1,7 @@
 """A lock on a file, which the kernel releases when the last process that holds it has ended.
 
 The lock belongs to the open file, not to the process: a child that inherits the descriptor holds
-it, too. Therefore it is a reliable sign that a process runs, which a pid file is not. Needs a
-POSIX
+it, too. Therefore it is a reliable sign that a process runs, which a pid file is not. Needs a POSIX
 system.
 """
 

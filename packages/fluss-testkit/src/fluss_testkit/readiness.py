@@ -1,10 +1,9 @@
 """Asks servers, in their own protocol, whether they are ready.
 
 An open port is not enough: a coordinator listens before it has elected a leader, and a tablet
-server
-before it knows the cluster. A cluster is ready when the coordinator knows every tablet server,
-every
-tablet server knows the coordinator and all its peers, and the default database exists.
+server before it knows the cluster. A cluster is ready when the coordinator knows every tablet
+server, every tablet server knows the coordinator and all its peers, and the default database
+exists.
 """
 
 from __future__ import annotations

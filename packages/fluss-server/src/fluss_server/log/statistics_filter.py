@@ -1,7 +1,6 @@
 """Skips batches by their statistics: compares a reader's filter with minimum and maximum.
 
-A batch is skipped only where no row of it can match; the reader itself filters the rows. So a
-batch
+A batch is skipped only where no row of it can match; the reader itself filters the rows. So a batch
 is kept wherever the filter or the statistics are not understood: an unknown function, a literal of
 another type, a column that is younger than the batch (main does the same, and 0.9.1 has no
 filters). `log.filtered_read` reads the kept batches.
