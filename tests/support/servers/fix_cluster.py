@@ -218,7 +218,7 @@ def start_cluster(pytestconfig: pytest.Config, java: JavaRuntime) -> StartCluste
     @contextmanager
     def start(*profiles: Profile, **arguments: Any) -> Iterator[JavaCluster]:
         with (
-            JavaCluster(*profiles, **arguments) as running,
+            JavaCluster(*profiles, **{"java": java, **arguments}) as running,
             _watching(pytestconfig, lambda: running.log_paths),
         ):
             yield running

@@ -14,6 +14,7 @@ slf4j to the logging of the JDK. This file does not run the jars.
 
 from __future__ import annotations
 
+import functools
 import hashlib
 import os
 import shutil
@@ -256,7 +257,10 @@ def _one_line(text: str) -> str:
 def _if_pinned(path: Path, artifact: Artifact, source: str, tried: list[str]) -> Path | None:
     """Return the path if its bytes are the pinned ones."""
     try:
-        right = path.stat().st_size == artifact.size_bytes and _sha256(path) == artifact.sha256
+        facts = path.stat()
+        right = facts.st_size == artifact.size_bytes and artifact.sha256 == _sha256(
+            path, (facts.st_ino, facts.st_mtime_ns)
+        )
     except OSError:
         tried.append(f"{source} does not have it")
         return None
@@ -266,7 +270,9 @@ def _if_pinned(path: Path, artifact: Artifact, source: str, tried: list[str]) ->
     return path
 
 
-def _sha256(path: Path) -> str:
+@functools.lru_cache(maxsize=32)
+def _sha256(path: Path, _facts: tuple[int, int]) -> str:
+    """Return the hash of a file; a process reads an unchanged file once."""
     with path.open("rb") as file:
         return hashlib.file_digest(file, "sha256").hexdigest()
 

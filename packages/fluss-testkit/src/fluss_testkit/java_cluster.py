@@ -15,7 +15,9 @@ from typing import Self
 
 from fluss.errors import ConfigError, LocalServerError
 from fluss_testkit.artifact import FLUSS_SERVER, LOG_BINDING, find_jar
+from fluss_testkit.class_archive import ClassArchive
 from fluss_testkit.cluster_processes import (
+    ALL_ROLES,
     COORDINATOR,
     ClusterProcesses,
     create_processes,
@@ -90,6 +92,7 @@ class JavaCluster:
         self._start_timeout_s = start_timeout_s
         self._processes: ClusterProcesses | None = None
         self._overlooked: OverlookedTables | None = None
+        self._archive: ClassArchive | None = None
         self._owner_pid = os.getpid()
 
     def __enter__(self) -> Self:
@@ -128,6 +131,7 @@ class JavaCluster:
             raise
         try:
             processes.start(self._start_timeout_s)
+            self._archive_classes(processes)
         except BaseException:
             processes.stop(graceful=False)
             raise
@@ -242,6 +246,7 @@ class JavaCluster:
     ) -> ClusterProcesses:
         memory = workspace.load_memory()
         launcher = compiled_launcher(java, jars)
+        self._archive = ClassArchive.of(java, launcher, jars)
         lease = self._lease_ports(memory.get("ports", ()))
         try:
             users = self._users or memory.get("users") or {DEFAULT_USER: secrets.token_urlsafe(12)}
@@ -251,6 +256,7 @@ class JavaCluster:
                 java=java,
                 jars=jars,
                 launcher=launcher,
+                archive=self._archive,
                 heap_mb=config.heap_mb,
                 scratch=workspace.scratch,
                 logging=workspace.config / "logging.properties",
@@ -263,6 +269,12 @@ class JavaCluster:
         except BaseException:
             lease.release()
             raise
+
+    def _archive_classes(self, processes: ClusterProcesses) -> None:
+        """Keep the classes of the first process that has loaded those of all roles."""
+        pid = processes.pids.get(ALL_ROLES)
+        if pid is not None and self._archive is not None:
+            self._archive.write(pid)
 
     def _lease_ports(self, remembered: tuple[int, ...]) -> PortLease:
         return lease_ports(

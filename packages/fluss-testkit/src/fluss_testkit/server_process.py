@@ -21,6 +21,7 @@ from enum import Enum
 from pathlib import Path
 
 from fluss.errors import LocalServerError
+from fluss_testkit.class_archive import ClassArchive
 from fluss_testkit.java_launcher import MAIN_CLASS, WATCHDOG
 from fluss_testkit.java_runtime import JavaRuntime
 
@@ -62,6 +63,7 @@ class JavaCommand:
     java: JavaRuntime
     jars: tuple[Path, ...]
     launcher: Path | None
+    archive: ClassArchive | None
     heap_mb: int
     scratch: Path
     logging: Path
@@ -74,19 +76,22 @@ class JavaCommand:
                 for role_config in roles
                 for word in (role_config.role.value, str(role_config.config))
             ]
-            return [*self._java(self.launcher), MAIN_CLASS, *words]
+            has_all = {each.role for each in roles} == set(Role)
+            archive = self.archive.options(has_all_roles=has_all) if self.archive else []
+            return [*self._java(self.launcher, options=archive), MAIN_CLASS, *words]
         (role_config,) = roles
         orphan_delay_s = ORPHAN_STEP_S * role_config.role.stops_after
         watchdog = [sys.executable, "-I", "-S", str(WATCHDOG), str(orphan_delay_s)]
         return [*watchdog, *self._java(), *_jar_main(role_config)]
 
-    def _java(self, *classes: Path) -> list[str]:
+    def _java(self, *classes: Path, options: Sequence[str] = ()) -> list[str]:
         return [
             str(self.java.executable),
             f"-Xmx{self.heap_mb}m",
             # Quick to start and small, rather than fast in the long run.
             *("-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1", "-XX:-UsePerfData"),
             "-XX:+ExitOnOutOfMemoryError",
+            *options,
             # Arrow accesses JDK buffers by reflection.
             "--add-opens=java.base/java.nio=ALL-UNNAMED",
             "-Dfile.encoding=UTF-8",

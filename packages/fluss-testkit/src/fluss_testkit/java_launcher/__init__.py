@@ -16,6 +16,7 @@ import tempfile
 from collections.abc import Sequence
 from contextlib import suppress
 from pathlib import Path
+from zipfile import ZipFile
 
 from fluss.errors import LocalServerError
 from fluss_testkit.cache_paths import cache_dir
@@ -26,10 +27,12 @@ SOURCE = Path(__file__).with_name(f"{MAIN_CLASS}.java")
 WATCHDOG = Path(__file__).with_name("watchdog.py")
 COMPILE_TIMEOUT_S = 120
 HASH_LENGTH = 16
+# Java archives the classes of a class path (`class_archive`) only if it has no directories.
+JAR_NAME = "launcher.jar"
 
 
 def compiled_launcher(java: JavaRuntime, jars: Sequence[Path]) -> Path | None:
-    """Return the directory with our compiled main class; None without a compiler.
+    """Return the jar with our compiled main class; None without a compiler.
 
     Raises:
         LocalServerError: The compiler failed, which happens with a different version of the
@@ -38,15 +41,16 @@ def compiled_launcher(java: JavaRuntime, jars: Sequence[Path]) -> Path | None:
     if java.compiler is None:
         return None
     target = cache_dir() / "launcher" / _fingerprint(java, jars)
-    if not target.is_dir():
+    jar = target / JAR_NAME
+    if not jar.is_file():
         _compile(java.compiler, jars, target)
-    return target
+    return jar
 
 
 def _fingerprint(java: JavaRuntime, jars: Sequence[Path]) -> str:
     """Return a hash of everything that the class files depend on."""
     digest = hashlib.sha256(SOURCE.read_bytes())
-    digest.update(f"{java.version}".encode())
+    digest.update(f"{JAR_NAME} {java.version}".encode())
     for jar in jars:
         facts = jar.stat()
         digest.update(f"{jar.name} {facts.st_size} {facts.st_mtime_ns}".encode())
@@ -70,8 +74,13 @@ def _compile(compiler: Path, jars: Sequence[Path], target: Path) -> None:
                 timeout=COMPILE_TIMEOUT_S,
                 check=True,
             )
+            packed = Path(scratch) / "packed"
+            packed.mkdir()
+            with ZipFile(packed / JAR_NAME, "w") as jar:
+                for each in sorted(classes.iterdir()):
+                    jar.write(each, each.name)
             with suppress(OSError):  # another process was faster, and compiled the same
-                classes.rename(target)
+                packed.rename(target)
     except subprocess.CalledProcessError as error:
         failure = LocalServerError(
             f"{SOURCE.name} does not compile against {jars[0].name}.",
