@@ -21,8 +21,8 @@ ROOT = Path(__file__).resolve().parent.parent
 PYTHON = sys.executable
 BIN = Path(sys.executable).parent
 SIGNAL_CODE = 128  # a shell reports this plus the number of the signal that ended a program
-# Tests of servers mostly wait, so four workers keep two processors busy.
-WORKERS = "4"
+# Tests of servers mostly wait, so five workers keep two processors busy.
+WORKERS = "5"
 
 
 def demo(arguments: Sequence[str]) -> int:
@@ -158,7 +158,7 @@ def main(arguments: Sequence[str]) -> int:
 def _compile_once() -> None:
     """Compile the tests of a fresh clone, and what they import, in one process for each half.
 
-    Four workers that collect the same tests at the same time would each compile all of it, which
+    Five workers that collect the same tests at the same time would each compile all of it, which
     takes 12 s of processor time. A test that cannot be collected is reported by the run itself.
     """
     if any((ROOT / "tests").rglob("*-pytest-*.pyc")):

@@ -21,7 +21,7 @@ from tools.docs.browser import find_chromium
 ROOT: Final = Path(__file__).resolve().parent.parent
 DURATIONS: Final = ROOT / ".dev" / "test-durations.json"
 JAVA_FLOOR: Final = 17
-# Measured with four workers on two processors.
+# Measured with five workers on two processors.
 PROCESSOR_MINUTES: Final = {"full": 28, "quick": 1}
 FOLDERS: Final = {
     "tests/unit": "the rooms, without servers",
