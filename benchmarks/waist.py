@@ -1,8 +1,7 @@
 """Sessions and scans on a real server: plans, streams, counts, keyed state, filters.
 
 `./dev bench waist [bootstrap]` uses FLUSS_TEST_BOOTSTRAP or 127.0.0.1:9123 by default, and leaves
-nothing behind; states and memory are measured on a separate cluster. Figures are medians of
-several
+nothing behind; states and memory are measured on a separate cluster. Figures are medians of several
 rounds; a comparison alternates both sides.
 """
 

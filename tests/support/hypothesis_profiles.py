@@ -1,10 +1,9 @@
 """Three Hypothesis profiles, chosen with FLUSS_TEST_PROFILE.
 
 `quick` is the default: few examples, the same ones in every run, so that a failing test fails
-again.
-`brief` is for `./dev test quick`: the same, with a quarter of the examples. `exhaustive` takes
-hours
-and uses new examples, for a changed codec. Deadlines are off, because machines may be busy.
+again. `brief` is for `./dev test quick`: the same, with a quarter of the examples. `exhaustive`
+takes hours and uses new examples, for a changed codec. Deadlines are off, because machines may be
+busy.
 """
 
 from __future__ import annotations

@@ -1,7 +1,6 @@
 """Random operations on a table of two servers: their kinds and their frequencies.
 
-`differential_ddl`, `differential_writes` and `differential_reads` send the requests and compare
-the
+`differential_ddl`, `differential_writes` and `differential_reads` send the requests and compare the
 responses. Cases in which the embedded server differs on purpose are left out
 (`embedded_differences` and docs/server.md): rows that no reader can read, appends to primary-key
 tables, requests of several batches of which some are duplicates. Separate tests cover those.

@@ -4,8 +4,7 @@ Run as `python -m tests.support.generators.hostile_batches SEED ROUNDS`. Every r
 `fluss.records` gets batches with flipped bits, overwritten words and cut ends, with and without a
 matching checksum. It must either refuse them or return rows whose values can all be read. The
 process prints how many batches were refused and how many were read, and exits with 0; a
-segmentation
-fault or the memory limit ends it with another code.
+segmentation fault or the memory limit ends it with another code.
 """
 
 from __future__ import annotations

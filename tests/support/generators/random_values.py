@@ -1,8 +1,7 @@
 """Data types and physical values with corner cases, for tests that compare two codecs.
 
 Two interfaces to the same corner cases: the seeded generators of
-`tests.support.generators.seeded_values`, re-exported here, and Hypothesis strategies
-(`data_types`,
+`tests.support.generators.seeded_values`, re-exported here, and Hypothesis strategies (`data_types`,
 `values`, `tables`), which produce fewer values, but shrink.
 """
 

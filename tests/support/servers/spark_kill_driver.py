@@ -4,8 +4,7 @@ Run as a program: `spark_kill_driver.py BOOTSTRAP DATABASE FOLDER`. The rows of 
 `FOLDER/source` go into the log `exact`, into the log `naive`, where exactly once is switched off,
 and into the primary-key table `keyed`. Failed queries are restarted from their checkpoints. Tasks
 pause between rows, so that most of the time some of them have written and others have not. The
-driver
-logs `ready` when each query has written rows, and exits when a file `stop` exists.
+driver logs `ready` when each query has written rows, and exits when a file `stop` exists.
 """
 
 from __future__ import annotations

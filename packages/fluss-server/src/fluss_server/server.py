@@ -1,7 +1,6 @@
 """The life cycle of a server: lock, catalog, recovery, ports, maintenance; stopped in reverse.
 
-`Server` runs on the event loop it is started on. `serve` is the whole program: it creates the
-loop,
+`Server` runs on the event loop it is started on. `serve` is the whole program: it creates the loop,
 reports when it is ready, and stops on SIGTERM, SIGINT, or when the process that started it ends.
 """
 

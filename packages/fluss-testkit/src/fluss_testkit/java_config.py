@@ -1,8 +1,7 @@
 """Writes the configuration files of Fluss and ZooKeeper from a profile.
 
 It starts nothing; its only side effect is writing files. A server's configuration is a list of
-`key: value` lines, which is less than YAML: there is no quoting, and a `#` always starts a
-comment.
+`key: value` lines, which is less than YAML: there is no quoting, and a `#` always starts a comment.
 Values that cannot be written that way are refused.
 """
 

@@ -1,11 +1,9 @@
 """One server process: its command line, its log, and the signals it can be sent.
 
 Each server is its own process group. So Ctrl-C in a terminal does not reach it before its parent
-has
-decided, and a signal reaches the Java process behind the watchdog, too. Its standard input is a
-pipe
-from this process: when this process ends, however it ends, the pipe breaks and the server stops.
-`cluster_processes` decides the order in which servers start and stop.
+has decided, and a signal reaches the Java process behind the watchdog, too. Its standard input is a
+pipe from this process: when this process ends, however it ends, the pipe breaks and the server
+stops. `cluster_processes` decides the order in which servers start and stop.
 """
 
 from __future__ import annotations

@@ -1,12 +1,11 @@
 """The two sparse indexes of one segment, in memory and as files beside it.
 
-They map an offset, a position or a time to a batch at or before it, with about one entry for
-4 KiB of log; `segment_file` walks the rest. Their files are those of Fluss, which
-`index_files` encodes, and can be rebuilt from the batches at any time. A third file,
-`.sums`, has for each entry of the offset index the checksum of all batch headers before it
-(CRC-32C,
-little endian), because a batch's own checksum does not cover its offset and its time;
-`lazy_batch_checks` compares stored batches with it.
+They map an offset, a position or a time to a batch at or before it, with about one entry for 4 KiB
+of log; `segment_file` walks the rest. Their files are those of Fluss, which `index_files` encodes,
+and can be rebuilt from the batches at any time. A third file, `.sums`, has for each entry of the
+offset index the checksum of all batch headers before it (CRC-32C, little endian), because a batch's
+own checksum does not cover its offset and its time; `lazy_batch_checks` compares stored batches
+with it.
 """
 
 from __future__ import annotations

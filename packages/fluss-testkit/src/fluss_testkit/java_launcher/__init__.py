@@ -1,9 +1,7 @@
 """Two launchers that stop a server when its parent ends, and the choice between them.
 
-`FlussNode.java` is our own main class: several roles in one JVM, stopped in order, and stopped
-when
-the parent ends. The JDK compiles it once for each Java, and the class files are cached, which
-saves
+`FlussNode.java` is our own main class: several roles in one JVM, stopped in order, and stopped when
+the parent ends. The JDK compiles it once for each Java, and the class files are cached, which saves
 each JVM 0.5 s and 60 MB over running it from source. Without a JDK the jar's own main classes run,
 one role per process, and `watchdog.py` watches the parent.
 """
