@@ -9,13 +9,21 @@ from __future__ import annotations
 import dis
 import sys
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
+from functools import partial
 from itertools import pairwise
+from types import SimpleNamespace
 
 import pyarrow as pa
 import pytest
 
 from fluss.model.types.factory import DataTypes
+from fluss.net.counters import Counters
+from fluss.net.plan_retry import RetryPolicy
+from fluss.write.sender import Sender
+from fluss.write.write_batch import BatchResult, WriterSettings
 from tests.support.hypothesis_profiles import IS_EXHAUSTIVE
+from tests.support.scripted.write_plan import PlanHarness
 from tests.unit.write.test_row_taker import appender, table, upserter
 
 COLUMNS = {
@@ -41,8 +49,9 @@ STEP = 1 if IS_EXHAUSTIVE else 7
 class Interrupts:
     """Raises KeyboardInterrupt at one of the places where a signal handler may run."""
 
-    def __init__(self, place):
+    def __init__(self, place, files=FILES):
         self.left = place
+        self._files = files
         self._places = {}
 
     def __enter__(self):
@@ -53,7 +62,7 @@ class Interrupts:
         sys.settrace(None)
 
     def _enter(self, frame, event, _):
-        if event != "call" or not frame.f_code.co_filename.endswith(FILES):
+        if event != "call" or not frame.f_code.co_filename.endswith(self._files):
             return None
         frame.f_trace_opcodes, frame.f_trace_lines = True, False
         return self._step
@@ -186,3 +195,53 @@ def test_an_interrupt_loses_no_row_that_was_taken_and_doubles_none(name):
             assert place > len(KINDS[name]), "there were interrupts"
             return
     pytest.fail(f"there are more than {PLACES_MAX} places")
+
+
+class Engine:
+    """Runs what is posted on another thread: immediately, or when `run` is called."""
+
+    def __init__(self, pool, *, is_quick):
+        self.loop = SimpleNamespace(time=lambda: 0.0, call_soon=lambda _: None)
+        self._pool = pool
+        self._jobs = []
+        self._is_quick = is_quick
+
+    def post(self, job):
+        self._jobs.append(job)
+        if self._is_quick:
+            self.run()
+
+    def run(self):
+        jobs, self._jobs = self._jobs, []
+        for job in jobs:
+            self._pool.submit(job).result()
+
+
+@pytest.mark.parametrize("is_quick", [False, True], ids=["later", "immediately"])
+def test_an_interrupt_while_a_batch_is_queued_leaves_no_memory_taken(is_quick):
+    cluster = SimpleNamespace(counters=Counters(), retry_policy=RetryPolicy())
+    with ThreadPoolExecutor(1) as pool:
+        for place in range(PLACES_MAX):
+            engine = Engine(pool, is_quick=is_quick)
+            sender = Sender(cluster, WriterSettings(), engine=engine)
+            batch = PlanHarness.made(0)
+            asked = []
+            interrupts = Interrupts(place, ("sender.py", "write_memory.py"))
+            with suppress(KeyboardInterrupt), interrupts:
+                sender.queue([batch], queued=partial(is_first, asked))
+            if interrupts.left < 0:  # the next sealing queues it again
+                sender.queue([batch], queued=partial(is_first, asked))
+            engine.run()
+            assert sender.memory.bytes_used == batch.size_bytes, place
+            assert list(sender._plan.incomplete()) == [batch], place
+            sender._complete([BatchResult(batch=batch, offset=0)])
+            assert sender.memory.bytes_used == 0
+            if interrupts.left >= 0:
+                assert place > 10, "there were interrupts"
+                return
+    pytest.fail(f"there are more than {PLACES_MAX} places")
+
+
+def is_first(asked):
+    asked.append(None)
+    return len(asked) == 1

@@ -31,7 +31,7 @@ from fluss.wire.api import ApiKey
 from fluss.write.partition_finder import PathFinder
 from fluss.write.plan_sender import ProduceRequest, SendPlan
 from fluss.write.write_batch import BatchResult, WriteBatch, WriterSettings
-from fluss.write.write_memory import WriteMemory
+from fluss.write.write_memory import MemoryClaim, WriteMemory
 from fluss.write.write_requests import BucketAnswer, read_answers, write_request_body
 
 log = logging.getLogger("fluss.sender")
@@ -112,8 +112,14 @@ class Sender:
                 call that a signal has interrupted has queued them already.
         """
         self.check_open()
-        self.memory.take(sum(each.size_bytes for each in batches))
-        self.engine.post(partial(self._take, batches, queued))
+        claim = MemoryClaim(sum(each.size_bytes for each in batches))
+        try:
+            self.memory.claim(claim)
+            self.engine.post(partial(self._take, batches, claim, queued))
+        except BaseException:
+            # A signal handler has raised it, perhaps after the posting: then `_take` claims again.
+            self.memory.give_back(claim)
+            raise
 
     # --- life ---------------------------------------------------------------------------------
 
@@ -160,9 +166,12 @@ class Sender:
 
     # --- deciding and sending -----------------------------------------------------------------
 
-    def _take(self, batches: Sequence[WriteBatch], queued: Callable[[], bool]) -> None:
+    def _take(
+        self, batches: Sequence[WriteBatch], claim: MemoryClaim, queued: Callable[[], bool]
+    ) -> None:
+        self.memory.keep(claim)
         if not queued():
-            self.memory.release(sum(each.size_bytes for each in batches))
+            self.memory.release(claim.size_bytes)
             return
         now = self._now()
         for batch in batches:

@@ -13,6 +13,23 @@ from fluss.errors import ClosedError, LimitExceededError
 from fluss.waiting import wait_on
 
 
+class MemoryClaim:
+    """The memory of batches that are being queued; a signal may interrupt that at any step.
+
+    Attributes:
+        size_bytes: How much it is.
+        is_counted: Whether it is among the bytes used.
+        is_kept: Whether the engine has the batches, and releases the memory of each.
+    """
+
+    __slots__ = ("is_counted", "is_kept", "size_bytes")
+
+    def __init__(self, size_bytes: int) -> None:
+        self.size_bytes = size_bytes
+        self.is_counted = False
+        self.is_kept = False
+
+
 class WriteMemory:
     """A number of bytes, shared by threads."""
 
@@ -58,6 +75,28 @@ class WriteMemory:
         """Take memory for bytes that are queued."""
         with self._lock:
             self.bytes_used += count
+
+    def claim(self, claim: MemoryClaim) -> None:
+        """Take the memory of batches that are being queued."""
+        with self._lock:
+            # Signal handlers run after calls and in loops, so none comes between these two.
+            self.bytes_used += claim.size_bytes
+            claim.is_counted = True
+
+    def keep(self, claim: MemoryClaim) -> None:
+        """Note that the batches are queued, and take their memory if it was given back."""
+        with self._lock:
+            claim.is_kept = True
+            if not claim.is_counted:
+                self.bytes_used += claim.size_bytes
+
+    def give_back(self, claim: MemoryClaim) -> None:
+        """Release the memory of batches that are not queued; otherwise it stays taken."""
+        with self._lock:
+            if not claim.is_counted or claim.is_kept:
+                return
+            claim.is_counted = False
+        self.release(claim.size_bytes)
 
     def release(self, count: int) -> None:
         """Release the memory of completed batches."""
