@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import uuid
 from array import array
 from collections import deque
 from datetime import UTC, date, datetime, time
@@ -188,6 +189,10 @@ def test_rows_by_position_need_to_know_their_columns():
     [
         (pd.Series([1, 2**70], dtype=object), "'v' has a whole number of more than 64 bits"),
         (pd.Series(["x", "\ud800"], dtype=object), "'v' holds a text with half a surrogate pair"),
+        (
+            pd.Series([Decimal(1), Decimal("Infinity")], dtype=object),
+            "'v' holds values of the type",
+        ),
         (pd.arrays.SparseArray([1.0, 0.0]), r"'v' is sparse \(Sparse\[float64, nan\]\)"),
     ],
 )
@@ -196,6 +201,63 @@ def test_a_column_of_pandas_that_arrow_does_not_read_is_named(values, text):
         frame_of(pd.DataFrame({"k": [1, 2], "v": values}))
     assert refused.value.column == "v"
     assert refused.value.hint
+
+
+NAIVE, AWARE = datetime(2020, 1, 1, 8), datetime(2020, 1, 1, 8, tzinfo=UTC)  # noqa: DTZ001
+
+
+@pytest.mark.parametrize(
+    ("values", "text"),
+    [
+        ([NAIVE, None, AWARE], "In row 2: .* times with and without a time zone"),
+        ([AWARE, float("nan"), pd.Timestamp(NAIVE)], "In row 2: .* with and without a time zone"),
+        ([NAIVE, 5], "In row 1: .* several kinds: datetime and int"),
+        ([date(2020, 1, 1), pd.NaT, NAIVE], "In row 2: .* several kinds: date and datetime"),
+        ([date(2020, 1, 1), 1.5], "several kinds: date and float"),
+        ([time(1), Decimal(2)], "several kinds: Decimal and time"),
+        ([b"x", b"y", "z"], "In row 2: .* several kinds: bytes and str"),
+        (["x", None, b"y"], "In row 2: .* several kinds: bytes and str"),
+        ([1.5, True], "several kinds: bool and float"),
+        ([1, uuid.UUID(int=1)], "several kinds: UUID and int"),
+        (
+            [np.datetime64("2020-01-01"), np.int64(1)],
+            "kinds: datetime64 and int64",
+        ),  # Arrow crashes
+        ([[date(2020, 1, 1)], None, [None, NAIVE]], "In row 2: .* kinds: date and datetime"),
+        ([{"a": [b"x"]}, {"a": [b"y", "z"]}], "In row 1: .* several kinds: bytes and str"),
+        ([{"a": NAIVE}, {}, {"a": AWARE}], "In row 2: .* with and without a time zone"),
+    ],
+)
+def test_objects_of_pandas_that_arrow_would_read_as_others_are_refused(values, text):
+    series = pd.Series(values, dtype=object)
+    for data in (pd.DataFrame({"k": range(len(values)), "v": series}), {"v": series}):
+        with pytest.raises(InvalidValueError, match=text) as refused:
+            list(frame_of(data).batches({}))
+        assert refused.value.column == "v"
+        assert refused.value.hint
+
+
+@pytest.mark.parametrize(
+    "values",
+    [
+        [AWARE, None, pd.NaT, pd.Timestamp(AWARE), float("nan")],
+        [NAIVE, pd.Timestamp(NAIVE)],
+        ["x", None, float("nan"), pd.NA],
+        [float("nan"), b"x", bytearray(b"y")],
+        [1, 2.5, np.int64(4)],
+        [1, Decimal(3), Decimal("NaN")],
+        [True, None, float("nan")],
+        [[date(2020, 1, 1), None], None, []],
+        [{"a": b"x"}, {}, None],
+        [None, None],
+        [],
+    ],
+)
+def test_objects_of_pandas_of_one_kind_are_read(values):
+    series = pd.Series(values, dtype=object)
+    frame = frame_of(pd.DataFrame({"v": series}))
+    found = pa.Table.from_batches(frame.batches({}), frame.schema)
+    assert found["v"].to_pylist() == pa.array(series, from_pandas=True).to_pylist()
 
 
 def test_the_columns_of_rows_are_those_of_any_row():
@@ -270,7 +332,7 @@ def test_what_is_not_tabular_is_refused(data):
 
 def test_a_pandas_frame_of_mixed_objects_is_refused_with_a_reason():
     with pytest.raises(
-        InvalidValueError, match=r"'v' holds.*kinds: int and object and str"
+        InvalidValueError, match=r"In row 1: .*'v' holds.*kinds: int and str"
     ) as error:
         frame_of(pd.DataFrame({"id": [1, 2, 3], "v": [1, "x", object()]}))
     assert "one kind" not in str(error.value.hint)

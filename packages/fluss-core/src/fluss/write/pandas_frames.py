@@ -13,17 +13,13 @@ import pyarrow as pa
 from fluss.errors import InvalidValueError, SchemaMismatchError, UnsupportedTypeError
 from fluss.hints import Hint, HintKey
 from fluss.model.tables.table_info import TableInfo
+from fluss.write.object_columns import check_one_kind, check_read, holds_objects, may_be_mixed
 
 if TYPE_CHECKING:
     import pandas as pd
 
-ARROW_REFUSALS: Final = (
-    pa.ArrowInvalid,
-    pa.ArrowTypeError,
-    pa.ArrowNotImplementedError,
-    OverflowError,
-    UnicodeEncodeError,
-)
+# Arrow passes errors of Python's own classes on, for example of a Decimal that is infinite.
+ARROW_REFUSALS: Final = (pa.ArrowException, TypeError, ValueError, OverflowError)
 _KINDS_SHOWN_MAX: Final = 3
 
 
@@ -95,18 +91,26 @@ def arrow_of(frame: pd.DataFrame) -> pa.Table:
     Raises:
         UnsupportedTypeError: A column holds periods, which Arrow would read as numbers, or is
             sparse.
-        InvalidValueError: Arrow cannot read a column.
+        InvalidValueError: Arrow cannot read a column, or would read other values.
     """
-    for name, dtype in zip(frame.columns, frame.dtypes, strict=True):
+    objects: dict[int, Any] = {}
+    for position, (name, dtype) in enumerate(zip(frame.columns, frame.dtypes, strict=True)):
         check_dtype(str(name), dtype)
+        if holds_objects(dtype):
+            objects[position] = values = frame.iloc[:, position].to_numpy()
+            if may_be_mixed(values):
+                check_one_kind(str(name), values)
     try:
-        return pa.Table.from_pandas(frame, preserve_index=False)
+        table = pa.Table.from_pandas(frame, preserve_index=False)
     except ARROW_REFUSALS as error:
         for position, name in enumerate(frame.columns):
             check_kinds(str(name), frame.iloc[:, position], error)
         raise InvalidValueError(
             f"The DataFrame cannot be read as Arrow: {'; '.join(map(str, error.args))}"
         ) from error
+    for position, values in objects.items():
+        check_read(str(frame.columns[position]), values, table.schema.types[position])
+    return table
 
 
 def check_kinds(name: str, values: Any, cause: Exception) -> None:

@@ -26,6 +26,7 @@ from fluss.model.values.conversion import to_physical
 from fluss.records.arrow.numpy_arrays import from_numpy
 from fluss.records.convert.from_values import array_from_values
 from fluss.write.caller_rows import row_text
+from fluss.write.object_columns import check_one_kind, check_read, holds_objects, may_be_mixed
 from fluss.write.pandas_frames import ARROW_REFUSALS, check_dtype, check_kinds
 from fluss.write.polars_frames import exportable_series
 
@@ -228,7 +229,7 @@ def _inferred(values: Any, name: str) -> pa.Array:
             check_dtype(name, values.dtype)
         if is_from_polars(values):
             values = exportable_series(values, name)
-        array = pa.array(values, from_pandas=hasattr(values, "iloc") or None)
+        array = _read_objects(values, name)
     except ARROW_REFUSALS as error:
         check_kinds(name, values, error)
         raise InvalidValueError(
@@ -237,6 +238,18 @@ def _inferred(values: Any, name: str) -> pa.Array:
             column=name,
         ) from error
     return array.combine_chunks() if isinstance(array, pa.ChunkedArray) else array
+
+
+def _read_objects(values: Any, name: str) -> pa.Array:
+    is_from_pandas = hasattr(values, "iloc")
+    if not holds_objects(getattr(values, "dtype", None)):
+        return pa.array(values, from_pandas=is_from_pandas or None)
+    objects = np.asarray(values)
+    if may_be_mixed(objects):
+        check_one_kind(name, objects)
+    array = pa.array(values, from_pandas=is_from_pandas or None)
+    check_read(name, objects, array.type)
+    return array
 
 
 def _is_numbers(values: Any) -> bool:
