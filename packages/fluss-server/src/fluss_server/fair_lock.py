@@ -3,7 +3,7 @@
 A request reserves its place while it is dispatched, so the requests of one connection work on a
 bucket in the order in which they arrived, whether they finish immediately or later. `asyncio.Lock`
 does not guarantee that: a task that runs immediately can overtake a task that has not begun to
-wait.
+wait. Requests that only read may share the lock with their neighbours in the queue.
 """
 
 from __future__ import annotations
@@ -16,50 +16,58 @@ from types import TracebackType
 class FairLock:
     """The lock of one bucket or scan; used on one event loop."""
 
-    __slots__ = ("_queue", "holder")
+    __slots__ = ("_exclusive", "_holders", "_queue")
 
     def __init__(self) -> None:
-        self.holder: Ticket | None = None
+        self._holders = 0
+        self._exclusive = False  # whether the only holder shares it with none
         self._queue: deque[Ticket] = deque()
 
     @property
     def is_held(self) -> bool:
         """Whether a ticket holds the lock."""
-        return self.holder is not None
+        return self._holders > 0
 
-    def reserve(self) -> Ticket:
-        """Join the queue. The ticket must be released, whether it was granted or not."""
-        ticket = Ticket(self)
-        if self.holder is None:
-            self.holder = ticket
-        else:
-            self._queue.append(ticket)
+    def reserve(self, *, is_shared: bool = False) -> Ticket:
+        """Join the queue. The ticket must be released, whether it was granted or not.
+
+        Args:
+            is_shared: Whether the holder tolerates others with shared tickets. A shared ticket
+                does not overtake an earlier one that is not.
+        """
+        ticket = Ticket(self, is_shared=is_shared)
+        self._queue.append(ticket)
+        self._grant_next()
         return ticket
 
     def release(self, ticket: Ticket) -> None:
-        """Pass the lock to the next ticket, or remove a waiting ticket from the queue."""
-        if ticket is not self.holder:
-            if ticket in self._queue:
-                self._queue.remove(ticket)
-            return
-        self.holder = self._queue.popleft() if self._queue else None
-        if self.holder is not None:
-            self.holder.grant()
+        """Pass the lock on, or remove a waiting ticket from the queue."""
+        if ticket.is_granted:
+            ticket.is_granted = False
+            self._holders -= 1
+        elif ticket in self._queue:
+            self._queue.remove(ticket)
+        self._grant_next()
+
+    def _grant_next(self) -> None:
+        queue = self._queue
+        while queue and (not self._holders or (queue[0].is_shared and not self._exclusive)):
+            ticket = queue.popleft()
+            self._holders += 1
+            self._exclusive = not ticket.is_shared
+            ticket.grant()
 
 
 class Ticket:
     """A place in the queue: `async with ticket:` waits for the lock and releases it."""
 
-    __slots__ = ("_granted", "_lock")
+    __slots__ = ("_granted", "_lock", "is_granted", "is_shared")
 
-    def __init__(self, lock: FairLock) -> None:
+    def __init__(self, lock: FairLock, *, is_shared: bool) -> None:
         self._lock = lock
         self._granted: asyncio.Future[None] | None = None
-
-    @property
-    def is_granted(self) -> bool:
-        """Whether this ticket holds the lock."""
-        return self._lock.holder is self
+        self.is_shared = is_shared
+        self.is_granted = False
 
     def release(self) -> None:
         """Release the lock, or leave the queue."""
@@ -83,6 +91,7 @@ class Ticket:
         self.release()
 
     def grant(self) -> None:
-        """Wake the task that waits with this ticket."""
+        """Hold the lock, and wake the task that waits with this ticket."""
+        self.is_granted = True
         if self._granted is not None and not self._granted.done():
             self._granted.set_result(None)

@@ -19,7 +19,14 @@ from fluss.wire.zero_copy.lookup_values import (
 
 SIZES = st.sampled_from([0, 1, 8, 13, 124, 125, 126, 127, 128, 300])
 # Runs of one length, some longer than one step of the bulk reader takes.
-RUNS = st.lists(st.tuples(SIZES, st.sampled_from([1, 1, 2, 3, 255, 256, 257, 600])), max_size=4)
+LONG_RUNS = st.lists(
+    st.tuples(SIZES, st.sampled_from([1, 1, 2, 3, 255, 256, 257, 600])), max_size=4
+)
+# Lengths that change all the time, as those of numbers do, and then do not.
+SHORT_RUNS = st.lists(
+    st.tuples(st.integers(0, 3), st.sampled_from([1, 2, 15, 16, 17])), min_size=40, max_size=60
+)
+RUNS = st.one_of(LONG_RUNS, st.builds(list.__add__, SHORT_RUNS, LONG_RUNS))
 
 
 def strings_of(runs):
