@@ -13,8 +13,8 @@ from fluss.model.tables.table_info import TableInfo
 from fluss.model.types.factory import DataTypes
 from fluss.write import write_encoding, write_targets
 from fluss.write.placement import Placement
-from fluss.write.write_batch import WriterSettings
 from fluss.write.wire_rows import WireRows
+from fluss.write.write_batch import WriterSettings
 
 ROWS = 6_000
 NESTED = DataTypes.row(
