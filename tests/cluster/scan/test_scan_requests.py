@@ -19,6 +19,7 @@ from fluss.errors import (
     TableNotFoundError,
     UnsupportedOperationError,
 )
+from fluss.log.log_services import BUCKET_BYTES_KEPT
 from fluss.log.plan_fetch import BUCKET_BYTES_FIRST
 from fluss.records.log.log_batch import iter_log_headers
 from fluss.scan import open_split
@@ -302,6 +303,16 @@ def test_a_reader_that_may_stop_soon_fetches_one_batch_and_can_read_on(session, 
     assert read_on.sort_by("id").equals(heavy.to_arrow().sort_by("id"))
     ordered = heavy.scan(order="bucket", columns=["id"])
     assert ordered.read(may_stop_soon=True).read_all() == ordered.read().read_all()
+
+
+def test_a_whole_table_is_fetched_in_answers_that_grow(wire, heavy):
+    rows = heavy.scan().to_reader().read_all()
+    with wire.recording() as seen:
+        table = heavy.scan().to_arrow()
+    assert table.sort_by("id").equals(rows.sort_by("id"))
+    first, *later = [each.fetch_bytes_max for each in seen.reads()]
+    assert first == 1 << 20  # so that the first rows come soon
+    assert first < max(later) <= BUCKET_BYTES_KEPT
 
 
 def test_a_reader_that_is_let_go_fetches_no_more(session, wire, heavy):

@@ -10,12 +10,12 @@ import pytest
 
 from fluss.errors import CorruptBatchError
 from fluss.log import decode_pool
-from fluss.log.decode import DecodedBatch
+from fluss.log.decode import PIECE_BYTES, PIECE_BYTES_PLAIN, DecodedBatch
 from fluss.log.decode_pool import decode_ahead, decode_while_fetching, pieces_of
-from fluss.log.fetch_messages import Fetched
+from fluss.log.fetch_messages import Fetched, read_headers
 from fluss.log.plan_fetch import Position
 from fluss.model.paths import PhysicalTablePath, TableBucket, TablePath
-from fluss.records.log.log_batch import iter_log_batches
+from fluss.records.log.log_batch import iter_log_batches, iter_log_headers
 from fluss.records.log.log_header import stamp_log_batch
 from fluss.records.log.log_writer import LogBody, write_log_batch
 
@@ -30,9 +30,17 @@ def batch_of(offset, size):
     return bytes(written)
 
 
-def fetched(*sizes, first=0):
+def fetched(*sizes, first=0, knows_headers=False):
     data = b"".join(batch_of(first + index, size) for index, size in enumerate(sizes))
-    return Fetched(position=POSITION, data=memoryview(data), start=0, stop=None, projected=False)
+    placed = read_headers(memoryview(data), magic_1="statistics").placed
+    return Fetched(
+        position=POSITION,
+        data=memoryview(data),
+        start=0,
+        stop=None,
+        projected=False,
+        headers=tuple(placed) if knows_headers else None,
+    )
 
 
 def offsets(piece):
@@ -44,6 +52,7 @@ class Decoder:
     """Decodes nothing but offsets; fails at some of them."""
 
     damaged: frozenset = frozenset()
+    piece_bytes: int = PIECE_BYTES
 
     def decode(self, piece):
         self.threads = getattr(self, "threads", set()) | {threading.get_ident()}
@@ -71,12 +80,35 @@ def decoded_offsets(decoded):
         ([2_000_000], [[0]]),
     ],
 )
-def test_pieces_are_whole_batches_worth_a_thread(sizes, expected):
-    pieces = pieces_of(fetched(*sizes))
+@pytest.mark.parametrize("knows_headers", [False, True])
+def test_pieces_are_whole_batches_worth_a_thread(sizes, expected, knows_headers):
+    pieces = pieces_of(fetched(*sizes, knows_headers=knows_headers))
     assert [offsets(each) for each in pieces] == expected
     assert sum(len(each.data) for each in pieces) == len(fetched(*sizes).data)
     again = [offsets(part) for each in pieces for part in pieces_of(each)]
     assert again == expected, "a piece stays one"
+    for piece in pieces:
+        read = list(iter_log_headers(piece.data))
+        assert list(piece.placed_headers("statistics")) == read
+        assert (piece.headers is not None) is knows_headers
+
+
+@pytest.mark.parametrize(
+    ("sizes", "are_kept"),
+    [([10] * 16, True), ([10] * 17, False), ([5_000] * 40, True), ([1_000] * 40, False)],
+)
+def test_headers_are_kept_where_they_take_little_memory(sizes, are_kept):
+    data = fetched(*sizes).data
+    found = read_headers(data, magic_1="statistics")
+    assert (found.placed is not None) is are_kept
+    assert found.batches == len(sizes)
+    if are_kept:
+        assert found.placed == list(iter_log_headers(data))
+
+
+def test_pieces_of_plain_bytes_are_larger():
+    pieces = pieces_of(fetched(*[500_000] * 5), PIECE_BYTES_PLAIN)
+    assert [offsets(each) for each in pieces] == [[0, 1, 2], [3, 4]]
 
 
 def test_fetches_come_out_in_their_order():

@@ -1,6 +1,8 @@
 """Fetching ahead: little for a reader that may stop soon, more for one that continues."""
 
-from fluss.log.log_services import BUCKET_BYTES_SCANNED, limits_of
+from dataclasses import replace
+
+from fluss.log.log_services import BUCKET_BYTES_KEPT, BUCKET_BYTES_SCANNED, limits_of
 from fluss.log.plan_fetch import BUCKET_BYTES_FIRST, FetchLimits
 from fluss.model.options.config import Config
 
@@ -22,10 +24,22 @@ def test_a_caller_of_a_few_rows_fetches_little_of_each_bucket():
     assert limits.bytes_max_for_bucket == limits.unread_bytes_max == BUCKET_BYTES_FIRST
 
 
+def test_a_caller_that_keeps_all_is_answered_in_parts_that_grow():
+    most = limits_of(Config()).keeping
+    limits = replace(most, bytes_max_for_bucket=MIB)
+    seen = []
+    for _ in range(5):
+        seen.append((limits.unread_bytes_max // MIB, limits.bytes_max_for_bucket // MIB))
+        limits = limits.grown(most)
+    assert seen == [(64, 1), (64, 2), (64, 4), (64, 4), (64, 4)]
+    assert most.bytes_max_for_bucket == BUCKET_BYTES_KEPT
+
+
 def test_a_limit_that_the_user_set_for_a_bucket_is_never_exceeded():
     given = limits_of(Config({"scanner.log.fetch.max-bytes-for-bucket": "1mb"}))
     limits = given.first(None)
     for _ in range(8):
         limits = limits.grown(given)
     assert limits.bytes_max_for_bucket == given.scanning.bytes_max_for_bucket == MIB
+    assert given.keeping.bytes_max_for_bucket == given.keeping.scanning.bytes_max_for_bucket == MIB
     assert limits_of(Config()).scanning.bytes_max_for_bucket == BUCKET_BYTES_SCANNED

@@ -89,7 +89,7 @@ class LogScanner(LogScannerBase):
         self._check_kind(batches=True, method=method)
         batches: list[pa.RecordBatch] = []
         async with (
-            aclosing(self._core.read_to_end()) as source,
+            aclosing(self._core.read_to_end(takes_all=True)) as source,
             aclosing(decode_while_fetching(self._core.decoder, source)) as found,
         ):
             async for decoded in found:

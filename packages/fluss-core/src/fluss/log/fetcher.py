@@ -318,6 +318,7 @@ class Fetcher:
                     start=max(position.offset, 0),
                     stop=position.stop,
                     projected=projected,
+                    headers=None if headers.placed is None else tuple(headers.placed),
                 )
             )
             self._advance(position, headers.next_offset, unread_bytes=headers.size)

@@ -123,8 +123,11 @@ class LogScanCore:
             return []
         return await self._follower_now().take(timeout_s)
 
-    async def read_to_end(self) -> AsyncGenerator[list[Fetched], None]:
+    async def read_to_end(self, *, takes_all: bool = False) -> AsyncGenerator[list[Fetched], None]:
         """Read all subscribed buckets from the subscribed offsets to where the logs end now.
+
+        Args:
+            takes_all: Whether the caller does not stop before the end.
 
         Raises:
             FlussError: Nothing is subscribed.
@@ -140,7 +143,9 @@ class LogScanCore:
         positions = [
             Position(bucket=bucket, path=path, offset=offset) for bucket, offset in offsets.items()
         ]
-        reader = RangeReader(self._handle, positions, self.decoder.fetch_target)
+        reader = RangeReader(
+            self._handle, positions, self.decoder.fetch_target, takes_all=takes_all
+        )
         self._fetchers.add(reader)
         try:
             while fetched := await reader.take():

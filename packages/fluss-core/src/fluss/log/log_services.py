@@ -13,6 +13,10 @@ from fluss.net.remote_files import RemoteFiles, RemoteFileSettings
 # Measured with four buckets: 7 % less processor time per row than with the 1 MiB of a scanner that
 # follows, which needs its rows soon; more is faster still, and takes memory in proportion.
 BUCKET_BYTES_SCANNED = 2 * 1024 * 1024
+# Measured with one bucket, 10 000 rows a batch and no compression, 1 million rows: of 44 MB 20 %
+# less time and a third less processor time than with 1 MiB, of 12 MB 20 % and a quarter less. The
+# system maps memory for frames of this size in huge pages.
+BUCKET_BYTES_KEPT = 4 * 1024 * 1024
 
 
 @service
@@ -57,6 +61,7 @@ def limits_of(config: Config) -> FetchLimits:
         bytes_max=config.scanner_log_fetch_max_bytes,
         bytes_max_for_bucket=for_bucket,
         bytes_max_for_bucket_scanned=for_bucket if is_set else BUCKET_BYTES_SCANNED,
+        bytes_max_for_bucket_kept=for_bucket if is_set else BUCKET_BYTES_KEPT,
         bytes_min=config.scanner_log_fetch_min_bytes,
         wait_ms_max=config.scanner_log_fetch_wait_max_time_ms,
         prefers_remote=config.scanner_log_read_preference == "remote-first",

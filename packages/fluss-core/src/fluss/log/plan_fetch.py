@@ -50,6 +50,8 @@ class FetchLimits:
         bytes_max_for_bucket: How much of one.
         bytes_max_for_bucket_scanned: How much of one where all of a range is read: the fewer
             answers there are, the less is done for each.
+        bytes_max_for_bucket_kept: How much of one where all of a range is read and kept, so that
+            the fetched bytes add little to the memory of the result.
         bytes_min: How much a server waits for, and how long at most.
         unread_bytes_max: How much may be unread.
         prefers_remote: Whether rows that are on a server's disks and in the remote store are read
@@ -59,6 +61,7 @@ class FetchLimits:
     bytes_max: int = 16 * 1024 * 1024
     bytes_max_for_bucket: int = 1024 * 1024
     bytes_max_for_bucket_scanned: int = 1024 * 1024
+    bytes_max_for_bucket_kept: int = 1024 * 1024
     bytes_min: int = 1
     wait_ms_max: int = 500
     unread_bytes_max: int = 64 * 1024 * 1024
@@ -68,6 +71,12 @@ class FetchLimits:
     def scanning(self) -> FetchLimits:
         """The same for a caller that reads all of a range."""
         return replace(self, bytes_max_for_bucket=self.bytes_max_for_bucket_scanned)
+
+    @property
+    def keeping(self) -> FetchLimits:
+        """The same for a caller that keeps all of a range."""
+        kept = self.bytes_max_for_bucket_kept
+        return replace(self, bytes_max_for_bucket=kept, bytes_max_for_bucket_scanned=kept)
 
     def first(self, rows_max: int | None) -> FetchLimits:
         """How much of a range is fetched ahead at first.

@@ -34,6 +34,8 @@ class RangeReader:
         rows_max: How many rows the caller takes, where that is known: so little is fetched first.
         may_stop_soon: Whether the caller may stop after the first rows. Where it comes back for
             more, it reads on as one that takes all.
+        takes_all: Whether the caller reads to the end in any case, and keeps the rows: then much is
+            fetched ahead from the beginning, in answers that grow.
         skips_missing: Whether dropped partitions are left out instead of being an error.
         cancellation: Ends the reading of a blocking thread from another one.
     """
@@ -47,6 +49,7 @@ class RangeReader:
         unread_bytes_max: int | None = None,
         rows_max: int | None = None,
         may_stop_soon: bool = False,
+        takes_all: bool = False,
         skips_missing: bool = False,
         cancellation: Cancellation | None = None,
     ) -> None:
@@ -59,9 +62,15 @@ class RangeReader:
         limits = fetch_limits(table.connection)
         if unread_bytes_max is not None:
             limits = replace(limits, unread_bytes_max=unread_bytes_max)
-        self._limits_max = limits
         is_unknown = may_stop_soon and rows_max is None
-        self._limits = limits.first(1 if is_unknown else rows_max)
+        if takes_all and rows_max is None and not may_stop_soon:
+            self._limits_max = limits.keeping
+            # The first answer is small, so that decoding begins soon.
+            for_bucket = limits.bytes_max_for_bucket
+            self._limits = replace(self._limits_max, bytes_max_for_bucket=for_bucket)
+        else:
+            self._limits_max = limits
+            self._limits = limits.first(1 if is_unknown else rows_max)
         self._limits_next = limits.first(None) if is_unknown else None
         self._begins_small = self._limits.bytes_max_for_bucket < limits.bytes_max_for_bucket
         self._fetcher: Fetcher | None = None

@@ -22,7 +22,6 @@ from fluss.log.plan_fetch import Position
 from fluss.log.range_reader import RangeReader
 from fluss.model.paths import PhysicalTablePath
 from fluss.model.schema.schema import Schema
-from fluss.records.log.log_batch import iter_log_headers
 from fluss.scan.metadata_arrays import MetadataFilter, OutputBuilder, columns_to_read, output_schema
 from fluss.scan.scan_stats import ScanStats
 from fluss.scan.split import ScanSplit
@@ -70,6 +69,7 @@ class LogPieces(ABC):
         stats: Counts what is read.
         unread_bytes_max: How many bytes may lie fetched and undecoded.
         may_stop_soon: Whether the caller may stop after the first rows.
+        takes_all: Whether the caller reads to the end in any case.
     """
 
     def __init__(
@@ -81,6 +81,7 @@ class LogPieces(ABC):
         stats: ScanStats,
         unread_bytes_max: int,
         may_stop_soon: bool = False,
+        takes_all: bool = False,
     ) -> None:
         first = splits[0]
         self._decoder = self._prepared(table, splits)
@@ -99,6 +100,7 @@ class LogPieces(ABC):
             unread_bytes_max=unread_bytes_max,
             rows_max=first.limit,
             may_stop_soon=may_stop_soon,
+            takes_all=takes_all,
             skips_missing=first.skips_missing,
         )
 
@@ -157,7 +159,7 @@ class LogReader(LogPieces):
     def _counted(self) -> Iterator[Fetched]:
         for fetched in self._source:
             batches = rows = 0
-            for _, header in iter_log_headers(fetched.data, magic_1=self._magic_1):
+            for _, header in fetched.placed_headers(self._magic_1):
                 batches += 1
                 rows += rows_within(header.base_offset, header.record_count, fetched)
             self._stats.add(bytes_read=len(fetched.data), batches_read=batches, rows_read=rows)

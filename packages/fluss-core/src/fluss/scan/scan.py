@@ -299,7 +299,10 @@ class Scan:
         if splits is not None:
             plan = replace(plan, splits=tuple(splits))
         ordered = self.order if order is None else Order(order)
-        return self._split_reader(plan, ordered, cancellation, may_stop_soon).reader()
+        reader = self._split_reader(
+            plan, ordered, cancellation=cancellation, may_stop_soon=may_stop_soon
+        )
+        return reader.reader()
 
     def to_arrow(self, *, progress: Progress = False) -> pa.Table:
         """Its rows as a table, bucket by bucket where no other order was requested.
@@ -310,7 +313,7 @@ class Scan:
         """
         plan = self._plan_to_read()
         with ProgressDisplay(self.name, plan.stats.amount, progress):
-            pieces = list(self._split_reader(plan, self.order))
+            pieces = list(self._split_reader(plan, self.order, takes_all=True))
         if self.order is Order.NONE:
             pieces.sort(key=lambda piece: piece.index)  # stable: a bucket's rows keep their order
         return pa.Table.from_batches([piece.batch for piece in pieces], schema=self.schema)
@@ -321,7 +324,8 @@ class Scan:
         if self.mode in {Mode.LOG, Mode.CHANGELOG} and self.options.filter is None:
             count = count_rows(self._table, plan.splits, plan.stats)
             return count if limit is None else min(count, limit)
-        return sum(each.batch.num_rows for each in self._split_reader(plan, self.order))
+        pieces = self._split_reader(plan, self.order, takes_all=True)
+        return sum(each.batch.num_rows for each in pieces)
 
     def cancel(self) -> None:
         """End all reading of it, from any thread; it cannot be read afterwards."""
@@ -377,8 +381,10 @@ class Scan:
         self,
         plan: ScanPlan,
         order: Order,
+        *,
         cancellation: Cancellation | None = None,
-        may_stop_soon: bool = False,  # noqa: FBT001, FBT002 - private
+        may_stop_soon: bool = False,
+        takes_all: bool = False,
     ) -> SplitReader:
         return SplitReader(
             self._table,
@@ -389,6 +395,7 @@ class Scan:
             stats=plan.stats,
             cancellation=cancellation or self._cancellation,
             may_stop_soon=may_stop_soon,
+            takes_all=takes_all,
         )
 
 

@@ -59,6 +59,7 @@ class SplitReader:
         cancellation: Ends the reading from another thread.
         may_stop_soon: Whether the caller may stop after the first rows without having told a limit.
             So little of a log is fetched first, for one more round trip if it reads on.
+        takes_all: Whether the caller reads to the end in any case.
         as_views: Whether `reader()` gives strings and bytes as views.
     """
 
@@ -73,6 +74,7 @@ class SplitReader:
         stats: ScanStats | None = None,
         cancellation: Cancellation | None = None,
         may_stop_soon: bool = False,
+        takes_all: bool = False,
         as_views: bool = False,
     ) -> None:
         for each in splits:
@@ -87,6 +89,7 @@ class SplitReader:
         self._stats = stats if stats is not None else ScanStats(splits=len(splits))
         self._cancellation = cancellation or Cancellation()
         self._may_stop_soon = may_stop_soon
+        self._takes_all = takes_all
         self._as_views = as_views
         self._limit = min((each.limit for each in splits if each.limit is not None), default=None)
         self.schema = split_schema(table.info, splits[0]) if schema is None else schema
@@ -244,6 +247,7 @@ class SplitReader:
             stats=self._stats,
             unread_bytes_max=unread_bytes_max,
             may_stop_soon=self._may_stop_soon,
+            takes_all=self._takes_all,
         )
 
 

@@ -8,7 +8,7 @@ fields are laid out in `records.log.log_header`, bodies in `records.arrow.arrow_
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from typing import Final, Literal
 
@@ -162,8 +162,22 @@ def iter_log_batches(
     Raises:
         CorruptBatchError: A batch contradicts itself. Those before it have been handed out.
     """
+    headers = iter_log_headers(data, start=start, magic_1=magic_1, tail=tail)
+    yield from log_batches_at(headers, data, verify_crc=verify_crc)
+
+
+def log_batches_at(
+    headers: Iterable[tuple[int, LogBatchHeader]], data: ByteSource, *, verify_crc: bool = True
+) -> Iterator[LogBatch]:
+    """The batches of a buffer whose headers have been read; see `iter_log_batches`.
+
+    Args:
+        headers: The headers, checked, with the positions of their batches.
+        data: The bytes.
+        verify_crc: Whether to compute checksums.
+    """
     buffer = to_buffer(data)
-    for at, header in iter_log_headers(buffer, start=start, magic_1=magic_1, tail=tail):
+    for at, header in headers:
         batch = LogBatch(header=header, data=buffer.slice(at, header.size_bytes), at=at)
         if verify_crc:
             batch.verify_crc()
