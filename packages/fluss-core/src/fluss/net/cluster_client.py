@@ -337,7 +337,12 @@ class Cluster:
         answer = await self._ask_any(question, messages.MetadataResponse)
         self.view.learn(answer)
 
-    def _refreshed(self, chunk: Iterable[PhysicalTablePath | None], _: asyncio.Task[None]) -> None:
+    def _refreshed(
+        self, chunk: Iterable[PhysicalTablePath | None], task: asyncio.Task[None]
+    ) -> None:
+        if not task.cancelled():
+            # Callers that wait raise it. Without any, asyncio would log that nobody has read it.
+            task.exception()
         for path in chunk:
             self._refreshing.pop(path, None)
 
