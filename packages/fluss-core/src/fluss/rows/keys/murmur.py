@@ -33,6 +33,8 @@ _WORD = 0xFFFFFFFF
 _STEP_ROWS = 32_768
 # Below this many rows of a step that still have words, numpy's overhead per call outweighs it.
 _VECTOR_ROWS_MIN = 8
+# Fewer rows with keys from this length on are hashed one by one: a step of numpy takes 20 µs.
+_LONG_KEY_BYTES = 256
 # numpy sorts 16-bit integers by radix, which is ten times as fast.
 _RADIX_SORT_MAX = 2**16 - 1
 
@@ -105,7 +107,8 @@ def hash_rows(keys: RowBytes, *, seed: int, tail: Tail) -> UInt32Array:
         offsets = keys.offsets[start : end + 1]
         lengths = np.diff(offsets)
         length = int(lengths[0])
-        if (lengths == length).all():
+        is_worth_it = end - start >= _VECTOR_ROWS_MIN or length < _LONG_KEY_BYTES
+        if is_worth_it and (lengths == length).all():
             block = data[offsets[0] : offsets[-1]].reshape(end - start, length)
             hashes[start:end] = _hash_block(block, seed, tail)
         else:
