@@ -4,9 +4,13 @@ from __future__ import annotations
 
 import json
 import os
+import platform
 from datetime import UTC, datetime, timedelta
+from importlib.metadata import version
 
 import pytest
+
+from fluss.cli import main
 
 
 def records(done):
@@ -85,6 +89,17 @@ def test_a_wrong_cursor_is_one_message(run, log, tmp_path, words, said):
     done = run(*(each.format(dir=tmp_path, log=log) for each in words))
     assert (done.returncode, done.stdout) == (1, b"")
     assert said in done.said
+
+
+def test_the_doctor_names_what_is_local_without_a_server(monkeypatch, capsys):
+    monkeypatch.setattr("sys.argv", ["fluss", "doctor", "--url", "127.0.0.1:1"])
+    assert main() == 1
+    done = capsys.readouterr()
+    packages, engines = done.out.splitlines()
+    assert packages.startswith(f"fluss-core {version('fluss-core')}, ")
+    assert "; native code " in packages
+    assert engines.startswith(f"Python {platform.python_version()}, pyarrow {version('pyarrow')}")
+    assert "Cannot connect to 127.0.0.1:1" in done.err
 
 
 def test_the_doctor_examines_every_server_and_bucket(run, people):

@@ -41,6 +41,21 @@ def test_a_long_value_is_shortened_where_the_screen_has_no_room():
     assert line == f" 3  {'y' * 29}…", "the layout stays"
 
 
+def test_a_time_is_whole_if_shorter_cells_make_room_for_it():
+    made = "2026-11-20T09:00:36Z"
+    growing = ScreenTable(pa.schema([(each, pa.string()) for each in ("a", "made", "b")]), how=HOW)
+    long = pa.table({"a": ["a" * 30], "made": [made], "b": ["b" * 30]})
+    assert list(growing.lines(long, 60))[1].split() == ["a" * 15 + "…", made, "b" * 15 + "…"]
+    none = pa.table({"a": ["a"], "made": pa.array([None], pa.string()), "b": ["b"]})
+    assert list(growing.lines(none, 60)) == [f"{'a':<16}  {'NULL':<20}  b"], "the layout stays"
+    assert list(growing.lines(long, 44))[-1].split() == ["a" * 9 + "…", made, "b" * 9 + "…"]
+    assert list(growing.lines(long, 43))[-1].split() == [
+        "a" * 11 + "…",
+        "2026-11-20T…",
+        "b" * 11 + "…",
+    ]
+
+
 def test_the_header_is_repeated_where_other_columns_are_shown():
     names = [f"column_{each}" for each in range(6)]
     growing = ScreenTable(pa.schema([(each, pa.string()) for each in names]), how=HOW)

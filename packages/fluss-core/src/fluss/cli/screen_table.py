@@ -7,6 +7,7 @@ wider where a value needs it.
 
 from __future__ import annotations
 
+import re
 import unicodedata
 from collections.abc import Iterator, Sequence
 from typing import Final
@@ -15,7 +16,17 @@ import pyarrow as pa
 
 from fluss.cli.files.cell_texts import texts_of
 
-_CELL_CHARS: Final = (60, 30, 20, 16, 12)  # the longest cell; fewer where the columns do not fit
+# The longest cell, and whether times are whole: shorter ones where the columns do not fit.
+_CELL_CHARS: Final = (
+    (60, True),
+    (30, True),
+    (20, True),
+    (16, True),
+    (12, True),
+    (10, True),
+    (12, False),
+)
+_TIME: Final = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\dZ")
 _GAP: Final = "  "
 _NULL: Final = "NULL"
 
@@ -32,7 +43,7 @@ class ScreenTable:
         self._names = [_flat(each) for each in schema.names]
         self._is_right = [_is_number(each) for each in schema.types]
         self._how = how
-        self._limits: Sequence[int] = _CELL_CHARS
+        self._limits: Sequence[tuple[int, bool]] = _CELL_CHARS
         self._widths = [0] * len(self._names)
         self._shown: list[int | None] | None = None
 
@@ -59,13 +70,13 @@ class ScreenTable:
         whole = [[name, *cells] for name, cells in zip(self._names, texts, strict=True)]
         while True:
             limit = self._limits[0]
-            columns = [[_cut(each, limit) for each in column] for column in whole]
+            columns = [[_cut(each, *limit) for each in column] for column in whole]
             needed = [max(map(_width, each)) for each in columns]
-            kept = [min(each, limit) for each in self._widths]
-            self._widths = [max(before, now) for before, now in zip(kept, needed, strict=True)]
+            self._widths = [max(pair) for pair in zip(self._widths, needed, strict=True)]
             if len(self._limits) == 1 or None not in _that_fit(self._widths, width):
                 return columns
             self._limits = self._limits[1:]
+            self._widths = [min(each, self._limits[0][0]) for each in self._widths]
 
     def _cell(self, columns: Sequence[Sequence[str]], place: int | None, line: int) -> str:
         if place is None:
@@ -130,8 +141,8 @@ def _visible(sign: str) -> str:
     return sign if sign.isprintable() else "\N{REPLACEMENT CHARACTER}"
 
 
-def _cut(text: str, limit: int) -> str:
-    if _width(text) <= limit:
+def _cut(text: str, limit: int, keeps_times: bool) -> str:  # noqa: FBT001 - see `_CELL_CHARS`
+    if _width(text) <= limit or (keeps_times and _TIME.fullmatch(text)):
         return text
     kept, used = 0, 1
     for sign in text:

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import contextlib
+import platform
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
+from importlib import metadata
 from typing import TYPE_CHECKING, Any, Final
 
 import typer
@@ -14,6 +17,17 @@ from fluss.cli.global_options import GlobalOptions
 if TYPE_CHECKING:
     from fluss.admin.health import ClusterReport, ServerHealth
 
+_PACKAGES: Final = (
+    "fluss-core",
+    "fluss-duckdb",
+    "fluss-lake",
+    "fluss-native",
+    "fluss-polars",
+    "fluss-server",
+    "fluss-spark",
+    "fluss-testkit",
+)
+_ENGINES: Final = ("pyarrow", "pandas", "polars", "duckdb", "pyspark", "pyiceberg", "uvloop")
 _SERVER: Final = (
     ("server", "string"),
     ("address", "string"),
@@ -29,8 +43,9 @@ _SERVER: Final = (
 def doctor(context: typer.Context) -> None:
     """Examine the cluster: servers, latencies, releases, clocks, leaders, replicas.
 
-    Nothing is written. The exit code is 1 if something is wrong; what to do follows then. With
-    -o json, csv or arrow it writes a row for each server.
+    It begins with the versions of packages and engines on this machine. Nothing is written. The
+    exit code is 1 if something is wrong; what to do follows then. With -o json, csv or arrow it
+    writes a row for each server.
 
     Examples:
         fluss doctor
@@ -38,16 +53,19 @@ def doctor(context: typer.Context) -> None:
         fluss doctor --profile prod -o json
     """
     import fluss.session  # noqa: F401 - its time is not the cluster's
-    from fluss.native import describe_native
 
     cluster: GlobalOptions = context.obj
+    is_for_people = cluster.output in {None, OutputFormat.TABLE}
+    if is_for_people:
+        for line in _local_lines():
+            typer.echo(line)
     began = time.perf_counter()
     with cluster.session() as session:
         took_ms = (time.perf_counter() - began) * 1_000
         servers = session.config.bootstrap_servers
         found = session.health()
-    if cluster.output in {None, OutputFormat.TABLE}:
-        typer.echo(f"connected to {servers} in {took_ms:,.0f} ms; native code {describe_native()}")
+    if is_for_people:
+        typer.echo(f"connected to {servers} in {took_ms:,.0f} ms")
         for line in _lines(found):
             typer.echo(line)
     else:
@@ -58,6 +76,21 @@ def doctor(context: typer.Context) -> None:
         typer.echo(f"fluss: {advice}", err=True)
     if not found.is_sound:
         raise typer.Exit(1)
+
+
+def _local_lines() -> Iterator[str]:
+    """Yield what is known without a server."""
+    from fluss.native import describe_native
+
+    yield f"{', '.join(_versions(_PACKAGES))}; native code {describe_native()}"
+    yield ", ".join([f"Python {platform.python_version()}", *_versions(_ENGINES)])
+
+
+def _versions(packages: Sequence[str]) -> Iterator[str]:
+    """Yield the names and versions of the packages that are installed."""
+    for each in packages:
+        with contextlib.suppress(metadata.PackageNotFoundError):
+            yield f"{each} {metadata.version(each)}"
 
 
 def _lines(found: ClusterReport) -> Iterator[str]:
