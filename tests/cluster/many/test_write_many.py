@@ -2,6 +2,7 @@
 
 import gc
 import threading
+import time
 from dataclasses import dataclass
 from typing import NamedTuple
 
@@ -169,6 +170,34 @@ def test_a_column_that_is_added_meanwhile_is_written(session, log, keyed):
         assert writer.flush().rows == 4
     assert [each["more"] for each in rows_of(session.table("clicks"))] == [None, "row"]
     assert [each["more"] for each in rows_of(session.table("users"))] == [None, "frame"]
+
+
+def test_columns_that_are_added_one_after_another_are_written(session, log):
+    with session.write_many() as writer:
+        for number in range(5):
+            if number % 2:
+                session.alter_table("clicks", add_columns={f"more{number}": "STRING"})
+                writer.append(log, {"id": number, f"more{number}": "row"})
+            else:
+                row = {"id": number, f"more{number}": "frame"}
+                with pytest.raises(FlussError, match=f"more{number}"):
+                    writer.append(log, [row])
+                session.alter_table("clicks", add_columns={f"more{number}": "STRING"})
+                deadline = time.monotonic() + 0.8  # less than the pause after other refusals
+                while not taken_by(writer, log, [row]):
+                    assert time.monotonic() < deadline
+                    time.sleep(0.02)
+        assert writer.flush().rows == 5
+    for each in rows_of(session.table("clicks")):
+        assert each[f"more{each['id']}"] == ("row" if each["id"] % 2 else "frame")
+
+
+def taken_by(writer, table, data):
+    try:
+        writer.append(table, data)
+    except FlussError:
+        return False
+    return True
 
 
 def test_concurrent_flushes_all_raise_the_failure_of_rows_they_waited_for(session, log):

@@ -15,6 +15,7 @@ from typing import Any, Final, TypeVar
 from fluss.connection.connection import ClientConnection, TableHandle
 from fluss.errors import (
     ClosedError,
+    FlussError,
     InvalidNameError,
     InvalidSchemaError,
     InvalidValueError,
@@ -48,8 +49,11 @@ _ROWS_PER_SUM: Final = 4_096
 _RETIRED_MAX: Final = 1_000
 # Rows that are not encoded yet take at most one part in so many of the memory for writes.
 _OPEN_PART: Final = 4
-# After a refused row, the metadata of its table is refreshed, at most this often.
+# After a refused row, the metadata of its table is refreshed, at most this often for one column.
 ASKED_AGAIN_S: Final = 1.0
+# The same where the table has no such column: it may have been added a moment ago.
+COLUMN_ASKED_AGAIN_S: Final = 0.1
+_ASKED_MAX: Final = 10_000
 # Refusals that may disappear with current metadata of the table.
 _BY_FACTS: Final = (InvalidValueError, SchemaMismatchError, InvalidSchemaError, InvalidNameError)
 
@@ -79,7 +83,7 @@ class ManyWriter:
         self._outcomes: list[TableOutcome] = []  # not reported by a flush yet
         self._failed: list[TableOutcome] = []  # what the last error reported
         self.failures_raised = 0
-        self._asked_at: dict[TablePath, float] = {}
+        self._asked_at: dict[tuple[TablePath, str | None], float] = {}
         self._suspects: set[TablePath] = set()
         self._flushing = asyncio.Lock()
         self._closed = False
@@ -171,16 +175,20 @@ class ManyWriter:
                 )
             self._retired.remove(idle)
 
-    def _has_changed(self, writer: TableWriter) -> bool:
+    def _has_changed(self, writer: TableWriter, refusal: FlussError) -> bool:
         """Whether the metadata of a writer is outdated; asks the server once per interval."""
-        path = writer.info.table_path
+        path, column = writer.info.table_path, refusal.facts.get("column")
+        is_unknown = column is not None and column not in writer.info.schema.column_names
+        pause_s = COLUMN_ASKED_AGAIN_S if is_unknown else ASKED_AGAIN_S
         with self._lock:
             if self._writers.get(path) is not writer:
                 return path in self._writers
-            now = self._clock()
-            if now - self._asked_at.get(path, -ASKED_AGAIN_S) < ASKED_AGAIN_S:
+            now, key = self._clock(), (path, column if is_unknown else None)
+            if now - self._asked_at.get(key, -pause_s) < pause_s:
                 return False
-            self._asked_at[path] = now
+            if len(self._asked_at) >= _ASKED_MAX:
+                self._asked_at.clear()
+            self._asked_at[key] = now
             return self._replace(writer, self._run(self._connection.table(path)))
 
     def _check_count(self, more: int) -> None:
@@ -218,7 +226,7 @@ class ManyWriter:
         try:
             return self._taken_by(writer, mode, data, columns, merge_mode)
         except _BY_FACTS as error:
-            if not self._has_changed(writer):
+            if not self._has_changed(writer, error):
                 raise error.add_context(table=str(path)) from None
         return self._taken_by(self.writer(path), mode, data, columns, merge_mode)
 
@@ -241,7 +249,7 @@ class ManyWriter:
         try:
             return _prepared(writer, mode, data)
         except _BY_FACTS as error:
-            if not self._has_changed(writer):
+            if not self._has_changed(writer, error):
                 raise error.add_context(table=str(path)) from None
         return _prepared(self.writer(path), mode, data)
 
