@@ -11,7 +11,7 @@ import fluss
 import fluss.pandas
 import fluss_duckdb
 from fluss.cli import main
-from fluss.errors import FlussError, SchemaMismatchError, UnsupportedOperationError
+from fluss.errors import ConfigError, FlussError, SchemaMismatchError, UnsupportedOperationError
 from fluss.pandas import read_fluss
 from fluss_polars import scan_fluss
 
@@ -92,3 +92,20 @@ def test_an_option_is_written_as_the_door_takes_it(session, keyed, capsys, monke
     monkeypatch.setattr("sys.argv", ["fluss", "--url", url, "head", name, "--start", "earliest"])
     assert main() == 1
     assert "use --mode changelog" in capsys.readouterr().err
+
+
+def test_an_option_for_a_session_is_refused_with_its_table(session, keyed):
+    name, config = keyed.name, session.config
+    scan = {"session": session}
+    assert "session.table(" in hint_of(ConfigError, lambda: keyed.scan(**scan))
+    polars = hint_of(ConfigError, lambda: scan_fluss(name, config=config, **scan))
+    assert "pl.scan_fluss(session.table(" in polars
+    pandas = hint_of(ConfigError, lambda: read_fluss(name, config=config, **scan))
+    assert "pd.read_fluss(session.table(" in pandas
+    with fluss_duckdb.connect(session=session) as con:
+        duckdb = hint_of(ConfigError, lambda: con.fluss(name, **scan))
+        assert "fluss_duckdb.connect(session=session)" in duckdb
+    frame = pl.DataFrame({"id": [1]})
+    with pytest.raises(TypeError, match=r"a session has append\(\) itself"):
+        frame.fluss.append(name, **scan)
+    assert "session.config" in hint_of(ConfigError, lambda: scan_fluss(name, config=session))

@@ -260,6 +260,42 @@ def test_objects_of_pandas_of_one_kind_are_read(values):
     assert found["v"].to_pylist() == pa.array(series, from_pandas=True).to_pylist()
 
 
+@pytest.mark.parametrize(
+    ("data", "hint"),
+    [
+        (pd.Series([1], name="id"), "series.to_frame(name='name')"),
+        (pd.Index([1]), "index.to_frame(name='name')"),
+        (pl.Series([1]), "series.to_frame('name')"),
+        (pa.array([1]), "pa.table({'name': array})"),
+        (pa.chunked_array([[1]]), "pa.table({'name': array})"),
+        (np.array([1]), "{'name': array}"),
+        (np.array([(1, 2)], dtype=[("a", "i8"), ("b", "i8")]), "array[name] for name in"),
+        (pl.col("id"), "a DataFrame of Polars or pandas"),
+        (np.zeros((2, 2)), "a DataFrame of Polars or pandas"),
+    ],
+)
+def test_what_is_one_column_is_refused_with_the_way_to_a_frame(data, hint):
+    with pytest.raises(InvalidValueError, match="Rows and columns were expected") as refused:
+        frame_of(data)
+    assert hint in refused.value.hint
+
+
+@pytest.mark.parametrize("key", [5, "k", b"bytes", date(2020, 1, 1)])
+def test_a_key_that_is_no_list_is_refused_with_the_list(key):
+    with pytest.raises(InvalidValueError, match="Keys are a list or a frame") as refused:
+        frame_of_keys(key, ["id"])
+    assert refused.value.hint == f"write [{key!r}]"
+
+
+def test_values_that_contain_themselves_are_refused():
+    within: dict = {}
+    within["x"] = [within]
+    for data in ([{"id": 1, "v": within}], {"v": [within]}):
+        with pytest.raises(InvalidValueError, match="nested in more than") as refused:
+            _ = frame_of(data).schema
+        assert refused.value.column == "v"
+
+
 def test_the_columns_of_rows_are_those_of_any_row():
     frame = frame_of([{"b": 1}, {"a": 1.5, "b": 2}])
     assert frame.schema == pa.schema([("b", pa.int64()), ("a", pa.float64())])

@@ -119,4 +119,6 @@ def check_argument_names(named: Iterable[str], known: Sequence[str], function: s
             near = difflib.get_close_matches(name, longer or known, 3 if longer else 1)
             advice = f"did you mean {' or '.join(map(repr, near))}?"
             advice = advice if near else f"it has {', '.join(known)}."
+            if name == "session" and "config" in known:
+                advice = f"a session has {function}() itself, or call it inside `with session:`."
             raise TypeError(f"{function}() has no argument {name!r}; {advice}") from None

@@ -166,6 +166,17 @@ class HintKey(Enum):
         Door.CLI: "This server requires a login: --url fluss://user@host:port, with "
         "FLUSS_SASL_PASSWORD in the environment, or a profile.",
     }
+    TABLE_OF_SESSION = {
+        Door.CLIENT: "a table has its connection already",
+        Door.SESSION: "give a table of the session, session.table('database.table')",
+        Door.PANDAS: "give a table of the session, pd.read_fluss(session.table('database.table')), "
+        "or read inside `with session:`",
+        Door.POLARS: "give a table of the session, "
+        "pl.scan_fluss(session.table('database.table')), or scan inside `with session:`",
+        Door.DUCKDB: "fluss_duckdb.connect(session=session) reads all tables with a session",
+        Door.SPARK: "executors connect by themselves: option('bootstrap.servers', 'host:9123')",
+        Door.CLI: "--url and --profile say how to connect",
+    }
     CHANGELOG_OR_AS_OF = {
         Door.CLIENT: "use {mode:changelog} for its changes, or {as_of} for an earlier state",
         Door.SESSION: "use {mode:changelog} for its changes, or {as_of} for an earlier state",

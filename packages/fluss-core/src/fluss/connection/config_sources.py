@@ -164,6 +164,11 @@ def written(settings: Settings) -> dict[str, Any]:
         return parse_url(settings).to_settings()
     if isinstance(settings, Config):
         return settings.written()
+    if not isinstance(settings, Mapping | None):
+        raise ConfigError(
+            f"Settings are a Config, a dict or a URL, not a {type(settings).__name__}.",
+            hint="a session has its settings in session.config",
+        )
     return _keyed(settings or {})
 
 

@@ -9,6 +9,8 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from datetime import date, time
+from decimal import Decimal
 from itertools import chain
 from typing import Any, TypeAlias
 
@@ -35,6 +37,7 @@ _TAKEN = (
     "Give a pyarrow Table, RecordBatch or RecordBatchReader, a DataFrame of Polars or pandas, "
     "a list of dicts or of rows of a class, a dict of columns, or anything with __arrow_c_stream__."
 )
+_ONE_KEY = (str, bytes, int, float, Decimal, date, time)
 _FILE = "Read a file into a frame first, and give that."
 
 
@@ -93,6 +96,7 @@ def frame_of(data: Tabular) -> Frame:
         return ArrowFrame(table.schema, table.to_batches(), is_whole=True, index=index)
     if is_from_polars(data):
         return _of_polars(data)
+    _refuse_one_column(data)
     if hasattr(data, "__arrow_c_stream__"):
         return _stream(
             pandas_frames.read_arrow(data, lambda: pa.RecordBatchReader.from_stream(data))
@@ -107,7 +111,11 @@ def _of_polars(data: Any) -> Frame:
     if hasattr(data, "collect"):
         data = data.collect()
     if hasattr(data, "to_frame"):
+        if not data.name:
+            raise _one_column(data, "series.to_frame('name')")
         data = data.to_frame()
+    if not hasattr(data, "schema"):
+        raise _not_tabular(data)
     data = exportable(data)
     reader = pandas_frames.read_arrow(data, lambda: pa.RecordBatchReader.from_stream(data))
     return _whole(reader.read_all())
@@ -123,9 +131,32 @@ def _of_python(data: Any) -> Frame:
         return _of_batches(iter(data), is_whole=True)
     if isinstance(data, Iterator):
         return _of_batches(data, is_whole=False)
+    raise _not_tabular(data)
+
+
+def _not_tabular(data: Any) -> InvalidValueError:
     hint = _FILE if isinstance(data, str | os.PathLike) else _TAKEN
-    raise InvalidValueError(
+    return InvalidValueError(
         f"Rows and columns were expected, not {type(data).__name__}.", hint=hint
+    )
+
+
+def _refuse_one_column(data: Any) -> None:
+    """Refuse a column without its name, and say how to make a frame of it."""
+    if isinstance(data, pa.Array | pa.ChunkedArray) and not pa.types.is_struct(data.type):
+        raise _one_column(data, "pa.table({'name': array})")
+    if _is_series(data):
+        if hasattr(data, "to_frame"):
+            raise _one_column(data, f"{type(data).__name__.lower()}.to_frame(name='name')")
+        if getattr(data.dtype, "names", None):
+            raise _one_column(data, "{name: array[name] for name in array.dtype.names}")
+        raise _one_column(data, "{'name': array}")
+
+
+def _one_column(data: Any, frame: str) -> InvalidValueError:
+    return InvalidValueError(
+        f"Rows and columns were expected, not {type(data).__name__}.",
+        hint=f"Make a frame of it, with the name of its column: {frame}",
     )
 
 
@@ -169,6 +200,11 @@ def frame_of_keys(data: Any, names: Sequence[str]) -> Frame:
             return frame_of({name: data})
         if is_sequence(data) and len(data) and _is_value((data := listed(data))[0]):
             return frame_of({name: data})
+        if isinstance(data, _ONE_KEY):
+            raise InvalidValueError(
+                f"Keys are a list or a frame, not one {type(data).__name__}.",
+                hint=f"write [{data!r:.50}]",
+            )
     return frame_of(data)
 
 

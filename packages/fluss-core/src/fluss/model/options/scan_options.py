@@ -137,6 +137,10 @@ def with_options(options: ScanOptions, given: Mapping[str, Any]) -> ScanOptions:
 
 def unknown_option(name: str) -> ConfigError:
     """Return the error for an option that no scan has."""
+    if name in {"session", "connection", "client"}:
+        return ConfigError(
+            f"A scan has no option {name!r}.", hint=Hint(HintKey.TABLE_OF_SESSION), key=name
+        )
     hint = did_you_mean(name, SCAN_OPTIONS) or f"the options are {', '.join(SCAN_OPTIONS)}"
     return ConfigError(f"A scan has no option {name!r}.", hint=hint, key=name)
 
