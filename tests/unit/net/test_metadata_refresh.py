@@ -1,4 +1,4 @@
-"""Requests for metadata that several callers wait for, or none any more."""
+"""Requests for metadata that several callers wait for, or none does."""
 
 import asyncio
 import gc
@@ -22,7 +22,7 @@ class Refreshing(Cluster):
 
 
 async def unread_errors(call):
-    """Run a call, and return what asyncio logs about tasks whose errors nobody has read."""
+    """Run a call, and return what asyncio logs about tasks whose errors were not read."""
     unread = []
     asyncio.get_running_loop().set_exception_handler(lambda _, facts: unread.append(facts))
     await call()
@@ -32,7 +32,7 @@ async def unread_errors(call):
     return unread
 
 
-def test_a_failed_request_that_nobody_waits_for_any_more_is_not_logged():
+def test_a_failed_request_without_waiting_callers_is_not_logged():
     async def call():
         waiting = asyncio.ensure_future(Refreshing().refresh())
         await asyncio.sleep(0)

@@ -287,6 +287,13 @@ def test_a_key_that_is_no_list_is_refused_with_the_list(key):
     assert refused.value.hint == f"write [{key!r}]"
 
 
+@pytest.mark.parametrize("data", [[{"id": 1, "v\ud800": 2}], {"id": [1], "v\ud800": [2]}])
+def test_a_name_with_half_a_surrogate_pair_is_refused(data):
+    with pytest.raises(InvalidValueError, match="half a surrogate pair") as refused:
+        _ = frame_of(data).names
+    assert refused.value.column == "v\ud800"
+
+
 def test_values_that_contain_themselves_are_refused():
     within: dict = {}
     within["x"] = [within]

@@ -341,7 +341,7 @@ class Cluster:
         self, chunk: Iterable[PhysicalTablePath | None], task: asyncio.Task[None]
     ) -> None:
         if not task.cancelled():
-            # Callers that wait raise it. Without any, asyncio would log that nobody has read it.
+            # Callers that wait raise it. Without one, asyncio would log it with a traceback.
             task.exception()
         for path in chunk:
             self._refreshing.pop(path, None)

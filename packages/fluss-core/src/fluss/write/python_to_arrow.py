@@ -96,7 +96,7 @@ class RowFrame:
         for row in self._rows:
             if isinstance(row, Mapping) and not row.keys() <= named.keys():
                 named.update(dict.fromkeys(row))
-        return list(named)
+        return _checked_names(list(named))
 
     @staticmethod
     def _values(rows: Sequence[Any], name: str) -> list[Any]:
@@ -110,7 +110,7 @@ class ColumnFrame:
 
     def __init__(self, columns: Mapping[str, Any]) -> None:
         self._columns = {name: listed(values) for name, values in columns.items()}
-        self.names = list(columns)
+        self.names = _checked_names(list(columns))
         lengths = {name: len(values) for name, values in self._columns.items()}
         if len(set(lengths.values())) > 1:
             raise InvalidValueError(
@@ -133,6 +133,22 @@ class ColumnFrame:
             InvalidValueError: A value does not fit; `row` and `column` locate it.
         """
         yield _batch(self._columns, types, 0)
+
+
+def _checked_names(names: list[str]) -> list[str]:
+    """Refuse names that are no Unicode, such as texts of JSON may be."""
+    try:
+        "".join(map(str, names)).encode()
+    except UnicodeEncodeError as error:
+        column = next(
+            each for each in map(str, names) if each.encode(errors="ignore").decode() != each
+        )
+        raise InvalidValueError(
+            f"The name of the column {column!r} has half a surrogate pair.",
+            hint="decode it with errors='replace' where it comes from",
+            column=column,
+        ) from error
+    return names
 
 
 def is_one_row(data: Mapping[str, Any]) -> bool:
