@@ -16,6 +16,7 @@ from pathlib import Path
 
 from tools import test_plan
 from tools.build_packages import PACKAGES, find_uv
+from tools.memory_folder import temporary_files
 
 ROOT = Path(__file__).resolve().parent.parent
 PYTHON = sys.executable
@@ -38,12 +39,18 @@ def test(arguments: Sequence[str]) -> int:
     workers = () if any(word.startswith(("-n", "-p")) for word in arguments) else ("-n", WORKERS)
     words = [PYTHON, "-m", "pytest", *workers, *arguments]
     test_plan.print_full_plan(arguments)
+
+    def run() -> int:
+        with temporary_files() as files:
+            environment = _keeping_bytecode() | files.variables
+            return _run(words, environment=environment, descriptors=files.descriptors)
+
     if arguments:
-        return _run(words, environment=_keeping_bytecode())
+        return run()
 
     def whole() -> int:
         _compile_once()
-        return _run(words, environment=_keeping_bytecode())
+        return run()
 
     return test_plan.remember("full", whole)
 
@@ -204,14 +211,21 @@ def _tool(name: str, *words: str) -> int:
     return _run([str(BIN / name), *words])
 
 
-def _run(words: Sequence[str], *, environment: Mapping[str, str] | None = None) -> int:
+def _run(
+    words: Sequence[str],
+    *,
+    environment: Mapping[str, str] | None = None,
+    descriptors: Sequence[int] = (),
+) -> int:
     print(f"+ {' '.join(_short(word) for word in words)}", file=sys.stderr, flush=True)
     before = signal.getsignal(signal.SIGINT)
     if before is not signal.SIG_IGN:
         # Ctrl-C reaches the child as well, which ends in its own way and reports the result.
         signal.signal(signal.SIGINT, lambda *_: None)
     try:
-        code = subprocess.run(words, cwd=ROOT, env=environment, check=False).returncode
+        code = subprocess.run(
+            words, cwd=ROOT, env=environment, pass_fds=descriptors, check=False
+        ).returncode
     finally:
         signal.signal(signal.SIGINT, before)
     return code if code >= 0 else SIGNAL_CODE - code

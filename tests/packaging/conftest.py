@@ -7,6 +7,7 @@ import os
 import shutil
 import subprocess
 import sys
+import tempfile
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -14,6 +15,7 @@ import pytest
 
 from fluss_testkit.file_locks import FileLock
 from tools.build_packages import CONSTRAINTS, PACKAGES, build, find_uv
+from tools.memory_folder import DISK_VARIABLE
 
 INSTALL_TIMEOUT_S = 600
 
@@ -101,12 +103,25 @@ _OF_THIS_RUN = {"PYTHONPATH", "PYTHONHOME", "VIRTUAL_ENV", "PYTHONWARNINGS"}
 
 
 @pytest.fixture
-def new_environment(tmp_path, uv, dist):
+def disk_path(tmp_path):
+    """A folder on the disk: uv links what it installs to its cache, and memory is too small."""
+    disk = os.environ.get(DISK_VARIABLE)
+    if disk is None:
+        yield tmp_path
+        return
+    with tempfile.TemporaryDirectory(
+        prefix="fluss-disk-", dir=disk, ignore_cleanup_errors=True
+    ) as folder:
+        yield Path(folder)
+
+
+@pytest.fixture
+def new_environment(disk_path, uv, dist):
     """A function that makes an empty environment, of this Python or of another."""
     made = []
 
     def make(python=sys.executable):
-        folder = tmp_path / f"env{len(made)}"
+        folder = disk_path / f"env{len(made)}"
         base = getattr(sys, "_base_executable", python) if python == sys.executable else python
         subprocess.run([uv, "venv", "--quiet", "--python", str(base), str(folder)], check=True)
         made.append(folder)

@@ -29,9 +29,9 @@ PIP = 'pip() { uv pip "$@" --quiet --constraint "$CONSTRAINTS"; }'
 
 
 @pytest.fixture
-def clone(tmp_path):
+def clone(disk_path):
     """The files under version control as they are now, and nothing else."""
-    folder = tmp_path / "clone"
+    folder = disk_path / "clone"
     for path in tracked_files():
         target = folder / path.relative_to(ROOT)
         target.parent.mkdir(parents=True, exist_ok=True)
