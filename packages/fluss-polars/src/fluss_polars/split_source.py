@@ -14,7 +14,7 @@ import queue
 import threading
 import time
 import weakref
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Final
 
@@ -27,8 +27,9 @@ from fluss.scan import Cancellation, Order, ScanSplit, ScanStats, open_split
 
 # Ctrl-C must be noticed within a second; Polars looks for it between frames.
 IDLE_S: Final = 0.05
-# The reader itself fetches and decodes ahead; these only spare both sides from waiting.
-BATCHES_AHEAD: Final = 4
+# The reader itself fetches and decodes ahead; these only spare both sides from waiting. They are
+# given to Polars together, which takes 25 µs of processor time for each frame, whatever its size.
+BATCHES_AHEAD: Final = 8
 # How long a process that ends waits for sources to leave Python, which they cannot do later.
 END_S_MAX: Final = 0.5
 
@@ -68,13 +69,13 @@ class SplitSource:
             empty = empty.select(with_columns)
         with contextlib.closing(_Run(self)) as run:
             while left is None or left > 0:
-                batch = run.next_batch(IDLE_S)
-                if batch is None:
+                batches = run.next_batches(IDLE_S)
+                if batches is None:
                     return
-                if batch is _NOTHING_YET:
+                if not batches:
                     yield empty
                     continue
-                frame = _to_frame(batch, predicate, with_columns)
+                frame = to_frame(batches, predicate, with_columns)
                 if left is not None:
                     frame = frame.head(left)
                     left -= frame.height
@@ -86,10 +87,20 @@ def schema_of(arrow: pa.Schema) -> pl.Schema:
     return pl.DataFrame(arrow.empty_table()).schema
 
 
-def _to_frame(
-    batch: pa.RecordBatch, predicate: pl.Expr | None, with_columns: list[str] | None
+def to_frame(
+    batches: Sequence[pa.RecordBatch],
+    predicate: pl.Expr | None = None,
+    with_columns: list[str] | None = None,
 ) -> pl.DataFrame:
-    frame = pl.DataFrame(batch)
+    """The rows of batches as a frame, whose columns have a chunk for each batch.
+
+    Args:
+        batches: The batches, at least one.
+        predicate: Which rows to keep; None for all.
+        with_columns: Which columns to keep, in this order; None for all.
+    """
+    frames = [pl.DataFrame(batch) for batch in batches]
+    frame = frames[0] if len(frames) == 1 else pl.concat(frames, rechunk=False)
     if predicate is not None:
         frame = frame.filter(predicate)
     if with_columns is not None and with_columns != frame.columns:
@@ -97,34 +108,54 @@ def _to_frame(
     return frame
 
 
-_NOTHING_YET: Final[Any] = object()
 _END: Final[Any] = object()
 
 
 class _Run:
-    """One run of a source: a thread that reads a few batches ahead of Polars."""
+    """One run of a source: a thread that reads a few batches ahead of Polars.
+
+    Both queues are `SimpleQueue`s, which are in C. With a bounded `Queue`, and one frame for each
+    batch, a top 10 of 2 million rows took 69 instead of 62 ms of processor time.
+    """
 
     def __init__(self, source: SplitSource) -> None:
         self._source = source
         self._cancellation = cancelled_at_exit()
-        self._batches: queue.Queue[Any] = queue.Queue(maxsize=BATCHES_AHEAD)
+        self._batches: queue.SimpleQueue[Any] = queue.SimpleQueue()
+        # As many items as batches may be added.
+        self._room: queue.SimpleQueue[None] = queue.SimpleQueue()
+        for _ in range(BATCHES_AHEAD):
+            self._room.put(None)
+        self._last: Any = None
         self._closed = threading.Event()
         self._cancellation.listen(self._closed.set)
         threading.Thread(target=self._read, name="fluss-polars", daemon=True).start()
 
-    def next_batch(self, timeout_s: float) -> Any:
-        """Return the next batch, `_NOTHING_YET`, or None after the last."""
-        if self._closed.is_set():
-            return None
+    def next_batches(self, timeout_s: float) -> list[pa.RecordBatch] | None:
+        """Return the batches that are there, `BATCHES_AHEAD` at most; wait for the first.
+
+        Returns:
+            An empty list if there was none in time, and None after the last.
+        """
+        found: list[pa.RecordBatch] = []
         try:
-            item = self._batches.get(timeout=timeout_s)
+            while self._may_take_more(len(found)):
+                item = self._batches.get(not found, timeout_s)
+                if isinstance(item, pa.RecordBatch):
+                    self._room.put(None)
+                    found.append(item)
+                else:
+                    self._last = item
         except queue.Empty:
-            return _NOTHING_YET
-        if item is _END:
-            return None
-        if isinstance(item, BaseException):
-            raise item
-        return item
+            return found
+        if found:
+            return found
+        if isinstance(self._last, BaseException):
+            raise self._last
+        return None
+
+    def _may_take_more(self, count: int) -> bool:
+        return count < BATCHES_AHEAD and self._last is None and not self._closed.is_set()
 
     def close(self) -> None:
         """Stop reading, without waiting for the thread. Idempotent and thread-safe."""
@@ -154,9 +185,10 @@ class _Run:
     def _put(self, item: Any) -> bool:
         while not self._closed.is_set():
             try:
-                self._batches.put(item, timeout=IDLE_S)
-            except queue.Full:
+                self._room.get(timeout=IDLE_S)
+            except queue.Empty:
                 continue
+            self._batches.put(item)
             return True
         return False
 
