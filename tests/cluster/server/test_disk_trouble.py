@@ -29,6 +29,7 @@ from tests.support.servers.raw_client import RawConnection, RefusedError
 # In units of 512 bytes: the size limit of a file. The catalog must fit before the logs are full.
 FULL_AT_BLOCKS = 400
 STORAGE, KV_STORAGE = 26, 11
+ROWS = 4_000
 
 
 def keyed_table(client):
@@ -104,9 +105,9 @@ def stored(tmp_path):
     with running(tmp_path) as server:
         client = ServerUnderComparison(server.address, "fluss")
         table = keyed_table(client)
-        for first in range(0, 20_000, 2_000):
-            # Keys that do not compress, so that there are many blocks.
-            put(client, table, range(first, first + 2_000), name=os.urandom(20).hex())
+        for first in range(0, ROWS, ROWS // 10):
+            # Names that do not compress, so that there are many blocks.
+            put(client, table, range(first, first + ROWS // 10), name=os.urandom(100).hex())
         client.close()
     return tmp_path, table
 
@@ -126,7 +127,7 @@ def test_a_damaged_store_is_named_and_rebuilt_from_the_log(stored, pattern):
         code, text = refusal_of_a_whole_scan(client, table)
         if code == 0:  # RocksDB fell back to an earlier state, and the log had the rest
             assert pattern == "MANIFEST-*"
-            assert sorted(state_of(client, table)) == list(range(20_000))
+            assert sorted(state_of(client, table)) == list(range(ROWS))
         else:
             assert code == KV_STORAGE
             assert str(folder) in text
@@ -138,7 +139,7 @@ def test_a_damaged_store_is_named_and_rebuilt_from_the_log(stored, pattern):
     folder.rmdir()
     with running(directory) as server:
         client = ServerUnderComparison(server.address, "fluss")
-        assert sorted(state_of(client, table)) == list(range(20_000))
+        assert sorted(state_of(client, table)) == list(range(ROWS))
         client.close()
 
 
