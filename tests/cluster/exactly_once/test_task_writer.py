@@ -5,8 +5,10 @@ from __future__ import annotations
 import random
 import re
 import threading
+import time
 import uuid
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
 from itertools import islice
 
 import anyio
@@ -16,7 +18,12 @@ import pyarrow.compute as pc
 import pytest
 
 import fluss
-from fluss.errors import InvalidValueError, UnsupportedOperationError, WriterStateError
+from fluss.errors import (
+    InvalidValueError,
+    PartitionNotFoundError,
+    UnsupportedOperationError,
+    WriterStateError,
+)
 from fluss.exactly_once import (
     Task,
     append_exactly_once,
@@ -138,6 +145,27 @@ def test_rows_find_their_buckets_by_key_and_partitions_are_made_on_the_way(sessi
     assert receipt.claims > 1  # partitions that come later are claimed when they come
     assert ids(table) == list(range(5 * CHUNK_ROWS))
     assert len(table.partitions()) == 4
+
+
+def test_partitions_that_were_dropped_between_steps_are_written_again(session, task, run, cluster):
+    schema = SCHEMA.append(pa.field("day", pa.string()))
+    table = session.create_table("days", schema, partition_by="day", buckets=1)
+    rows = pa.table({"id": [1, 2, 3], "text": ["x"] * 3, "day": ["a", "b", "c"]})
+    step_0 = append_exactly_once(table, task(0), rows.to_batches())
+    commit_once(table, run, 0, [step_0])
+    # A connection of its own drops them, so the other one still knows their ids.
+    with fluss.connect(f"fluss://{cluster.bootstrap}", operation_timeout_ms=29_000) as other:
+        for day in ("a", "b"):
+            other.table(table.name).drop_partition({"day": day})
+    step_1 = None
+    for _ in range(20):
+        # A server of 0.9.1 may give the id of a dropped partition for a moment.
+        with suppress(PartitionNotFoundError):
+            step_1 = append_exactly_once(table, task(1), rows.to_batches())
+            break
+        time.sleep(0.1)
+    commit_once(table, run, 1, [step_1])
+    assert ids(table) == [1, 2, 3, 3]
 
 
 def test_a_repetition_with_other_rows_is_refused(table, task):

@@ -8,6 +8,10 @@ import pytest
 from fluss.errors import PartitionNotFoundError
 from fluss.model.paths import PhysicalTablePath, TablePath
 from fluss.net.cluster_client import PATHS_PER_QUESTION_MAX, Cluster
+from fluss.net.counters import Counters
+from tests.support.scripted.write_plan import TABLE, view_of
+
+PARTITION = PhysicalTablePath(TABLE, "EU")
 
 
 class Refreshing(Cluster):
@@ -52,3 +56,24 @@ def test_of_two_failed_requests_one_is_raised_and_none_is_logged():
             await Refreshing().refresh(paths)
 
     assert asyncio.run(unread_errors(call)) == []
+
+
+class Dropped(Cluster):
+    """A partition is known here, and the servers do not know it any more."""
+
+    def __init__(self):
+        self._refreshing = {}
+        self.counters = Counters()
+        self.metadata_epoch = 0
+        self.view = view_of(PARTITION, partition_id=5)
+
+    async def _ask_any(self, *_):
+        raise PartitionNotFoundError("the partition does not exist")
+
+
+def test_a_partition_that_the_servers_do_not_know_is_forgotten():
+    cluster = Dropped()
+    assert cluster.view.partition_id(PARTITION) == 5
+    with pytest.raises(PartitionNotFoundError):
+        asyncio.run(cluster.refresh([PARTITION]))
+    assert cluster.view.partition_id(PARTITION) is None, "a writer creates it again"

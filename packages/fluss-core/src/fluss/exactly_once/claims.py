@@ -341,13 +341,15 @@ async def buckets_of(
     has_expired = expiry_of(table)
     if has_expired is not None:
         finder.has_expired[table.table_path] = has_expired
+    # Known ids may be those of partitions that were dropped since, so all are asked for.
+    missing = [each for each in paths if each.partition_name is not None]
     for _ in range(LOOKS_MAX):
-        missing = _missing(cluster, paths)
         if not missing:
             break
         async for _, error in finder.find(missing):
             raise error
-    for each in _missing(cluster, paths):
+        missing = _missing(cluster, paths)
+    for each in missing:
         raise PartitionNotFoundError(
             f"The partition {each.partition_name!r} of {table.table_path} was created and is not "
             "there.",

@@ -350,6 +350,11 @@ class Cluster:
         self.counters.metadata_refreshes += 1
         try:
             answer = await self._ask_any(write_question(paths), messages.MetadataResponse)
+        except PartitionNotFoundError:
+            if len(paths) == 1:
+                # Its id was given by a server that had not heard yet that it was dropped.
+                self.view.forget_partition(paths[0])
+            raise
         except ServerError as error:
             self.metadata_epoch += 1
             if error.error_code == UNKNOWN_SERVER_ERROR_CODE:
