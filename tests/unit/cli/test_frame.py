@@ -14,6 +14,7 @@ import pytest
 import typer
 
 import fluss.session
+from fluss import cli
 from fluss.cli import main
 from fluss.cli.application import ENTRIES, application
 from fluss.cli.frame import EXAMPLES
@@ -297,3 +298,12 @@ def test_the_prompt_begins_a_line_after_ctrl_c(is_terminal, monkeypatch, capsys)
     monkeypatch.setattr(sys, "argv", ["fluss", "tail", "db.events", "-f"])
     assert main() == 130
     assert capsys.readouterr().err == ("\n" if is_terminal else "")
+
+
+def test_an_interrupt_while_modules_are_imported_ends_quietly(monkeypatch, capsys):
+    def imports():
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(cli, "_run", imports)
+    assert cli.main() == cli.INTERRUPTED
+    assert capsys.readouterr().err == ""

@@ -43,6 +43,8 @@ def main() -> int:
             where = "the standard output: "
         _complain(f"{where}{error.strerror or error}")
         return _leave(out, REFUSED)
+    except KeyboardInterrupt:
+        return INTERRUPTED  # while modules were imported; `_run` handles the others
     return code
 
 
