@@ -1,9 +1,9 @@
 """Keeps the temporary files of a test run in memory, on machines that have enough of it.
 
 Servers of tests create thousands of tables, each with directories, logs and stores that are synced
-to the disk and deleted a moment later. In memory that takes a tenth to a fifth less processor
-time. What needs the disk itself, such as environments that are linked to uv's cache, finds the
-usual folder in FLUSS_TEST_DISK. A TMPDIR of the user's is respected.
+to the disk and deleted a moment later. In memory nothing waits for the disk. What needs the disk
+itself, such as environments that are linked to uv's cache, finds the usual folder in
+FLUSS_TEST_DISK. A TMPDIR of the user's is respected.
 """
 
 from __future__ import annotations
