@@ -167,6 +167,18 @@ def test_a_message_of_many_columns_is_what_arrow_reads(monkeypatch):
     assert pa.ipc.read_record_batch(plain, layout.user_schema).equals(known)
 
 
+@pytest.mark.parametrize(("rows", "is_here"), [(2_000, True), (4_000, False), (10_000, False)])
+def test_few_large_buffers_are_left_to_arrow(rows, is_here):
+    layout = BatchLayout.of(["id", "kind"], [BigIntType(), BigIntType()])
+    columns = [pa.array(range(rows)), pa.array([each % 100 for each in range(rows)])]
+    batch = pa.record_batch(columns, schema=layout.wire_schema)
+    message = write_arrow_body(batch, BodyCodec(ArrowCompression.ZSTD))
+    metadata = read_body_metadata(to_view(message))
+    assert is_inflated_here(metadata, rows * 16) is is_here
+    plain = pa.ipc.read_record_batch(inflate(message), layout.user_schema)
+    assert read_arrow_body(message, layout, row_count=rows).equals(plain)
+
+
 def test_large_messages_are_not_even_tried(monkeypatch):
     tried = []
     monkeypatch.setattr(arrow_body, "inflated", lambda *_: tried.append(1))

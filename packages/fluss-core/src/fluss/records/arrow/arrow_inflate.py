@@ -20,6 +20,10 @@ from fluss.records.arrow.compression import codec_of_number
 
 # Above this uncompressed size of all buffers, Arrow is as fast.
 INFLATED_BYTES_MAX: Final = 128 << 10
+# And faster above this size of the average buffer: here the rows lie in memory that Python gives
+# back to the system, and Arrow keeps its own. Reading 1 million rows of two columns, 10 000 rows a
+# batch, takes 23 instead of 27 ms of processor time with Arrow.
+LARGE_BUFFER_BYTES: Final = 16 << 10
 # Unless the average buffer is as small as this: 2 MB of 500 columns take 8.4 ms there, 3.0 here.
 SMALL_BUFFER_BYTES: Final = 8 << 10
 # Whatever the buffers, because the message is copied here.
@@ -31,9 +35,9 @@ _LENGTH = struct.Struct("<q")
 
 def is_inflated_here(metadata: BodyMetadata, uncompressed_bytes: int) -> bool:
     """Return whether a message takes less time here than in Arrow."""
-    if uncompressed_bytes <= INFLATED_BYTES_MAX:
-        return True
     count = sum(length > 0 for _, length in metadata.buffers)
+    if uncompressed_bytes <= min(INFLATED_BYTES_MAX, count * LARGE_BUFFER_BYTES):
+        return True
     return uncompressed_bytes <= min(count * SMALL_BUFFER_BYTES, COPIED_BYTES_MAX)
 
 
