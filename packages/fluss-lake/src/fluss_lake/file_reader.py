@@ -16,6 +16,7 @@ import pyarrow.parquet as pq
 from pyiceberg.table import Table
 
 from fluss.errors import CorruptDataError
+from fluss.lake.file_decoder import FileDecoder
 from fluss.lake.lake_format import LakePart, LakeRows
 from fluss.model.predicates.binding import BoundPredicate
 from fluss.model.schema.schema import Schema
@@ -24,10 +25,11 @@ from fluss.records.arrow.views import VIEWS
 from fluss_lake.deletes import Deletes
 from fluss_lake.dictionary_columns import dictionary_columns, without_dictionary
 from fluss_lake.file_plan import OFFSET, TIMESTAMP, DataFile
-from fluss_lake.iceberg_parts import open_file, places_by_id
+from fluss_lake.iceberg_parts import local_path, open_file, places_by_id
+from fluss_lake.lent_decoder import LentDecoder
 from fluss_lake.order import in_order, overlapping
 from fluss_lake.read_errors import reading_file
-from fluss_lake.row_groups import row_groups
+from fluss_lake.row_groups import Run, row_groups
 
 BATCH_ROWS: Final = 131_072
 
@@ -43,6 +45,7 @@ class PartReader:
         condition: The filter by which row groups are skipped; None to read all of them.
         with_places: Whether to return offsets and times, and the rows in the order of offsets.
         as_views: Whether strings and bytes may be views, where no row has to be left out.
+        decoder: Decodes files in place of pyarrow, where rows may have views.
         note: Called with the number of row groups that the filter has skipped.
     """
 
@@ -52,6 +55,7 @@ class PartReader:
     condition: BoundPredicate | None = None
     with_places: bool = True
     as_views: bool = False
+    decoder: FileDecoder | None = None
     note: Callable[[int], None] | None = None
 
     def read(self, part: LakePart, start: int, stop: int) -> Iterator[LakeRows]:
@@ -64,8 +68,9 @@ class PartReader:
         # only for logs.
         is_log = not self.table.schema().identifier_field_ids
         fields = self._fields()
+        views = self._views(fields)
         for together in runs:
-            pieces = [self._file(each, deletes, offsets) for each in together]
+            pieces = [self._file(each, deletes, offsets, views) for each in together]
             has_order = self.with_places and (is_log or len(pieces) > 1)
             rows = in_order(pieces) if has_order else chain.from_iterable(pieces)
             for piece in rows:
@@ -75,20 +80,26 @@ class PartReader:
         """Read all rows of a part, file by file, without ordering them by offset."""
         deletes = Deletes(self.table, part.files)
         fields = self._fields()
+        views = self._views(fields)
         for file in part.files:
-            yield from (self._result(each, fields) for each in self._file(file, deletes, None))
+            for piece in self._file(file, deletes, None, views):
+                yield self._result(piece, fields)
 
     # --- one file -----------------------------------------------------------------------------
 
     def _file(
-        self, file: DataFile, deletes: Deletes, offsets: range | None
+        self,
+        file: DataFile,
+        deletes: Deletes,
+        offsets: range | None,
+        views: Mapping[str, pa.DataType] | None,
     ) -> Iterator[pa.RecordBatch]:
         """The rows of a file that are not deleted, with all columns that the caller needs."""
         applied = deletes.of(file)
         places = (OFFSET, TIMESTAMP) if self.with_places else ()
         names = list(dict.fromkeys([*self.columns, *places, *applied.columns]))
-        views = self._views() if applied.is_nothing else {}
-        for first, batch in self._batches(file, names, offsets, views):
+        may_be_views = views if applied.is_nothing else None
+        for first, batch in self._batches(file, names, offsets, may_be_views):
             kept = applied.kept(batch, first)
             rows = batch if kept is None else batch.filter(from_numpy(kept))
             if rows.num_rows:
@@ -99,7 +110,7 @@ class PartReader:
         file: DataFile,
         names: Sequence[str],
         offsets: range | None,
-        views: Mapping[str, pa.DataType],
+        views: Mapping[str, pa.DataType] | None,
     ) -> Iterator[tuple[int, pa.RecordBatch]]:
         """The rows of the required row groups; each batch with the position of its first row."""
         with reading_file(file.path), open_file(self.table.io, file.path) as source:
@@ -111,6 +122,7 @@ class PartReader:
             )
             if self.note is not None and groups.left_out_by_condition:
                 self.note(groups.left_out_by_condition)
+            lent = None if views is None else self._lent(file, parquet, stored)
             by_dictionary = dictionary_columns(parquet.metadata, stored)
             if by_dictionary:
                 parquet = pq.ParquetFile(
@@ -118,10 +130,8 @@ class PartReader:
                 )
             for run in groups.runs:
                 first = run.first_row
-                for batch in parquet.iter_batches(
-                    batch_size=BATCH_ROWS, row_groups=list(run.groups), columns=stored
-                ):
-                    yield first, _arranged(batch, found, views)
+                for batch in _decoded(parquet, run, stored, lent):
+                    yield first, _arranged(batch, found, views or {})
                     first += batch.num_rows
 
     def _stored_names(self, parquet: pq.ParquetFile) -> dict[str, str]:
@@ -157,11 +167,19 @@ class PartReader:
         arrow = self.schema.to_arrow()
         return [arrow.field(name) for name in self.columns]
 
-    def _views(self) -> dict[str, pa.DataType]:
-        """The columns that may be views, with the types of the views."""
+    def _lent(
+        self, file: DataFile, parquet: pq.ParquetFile, stored: Sequence[str]
+    ) -> LentDecoder | None:
+        path = None if self.decoder is None else local_path(self.table.io, file.path)
+        if self.decoder is None or path is None:
+            return None
+        return LentDecoder(self.decoder, path, parquet, stored)
+
+    def _views(self, fields: Sequence[pa.Field]) -> dict[str, pa.DataType] | None:
+        """The columns that may be views, with the types of the views; None where none may be."""
         if not self.as_views or self.with_places:
-            return {}
-        found = {each.name: VIEWS.get(each.type) for each in self._fields()}
+            return None
+        found = {each.name: VIEWS.get(each.type) for each in fields}
         return {name: view for name, view in found.items() if view is not None}
 
     def _result(self, rows: pa.RecordBatch, fields: Sequence[pa.Field]) -> LakeRows:
@@ -176,6 +194,25 @@ class PartReader:
             offsets=to_numpy(rows.column(OFFSET)),
             timestamps=to_numpy(times.cast(pa.int64())),
         )
+
+
+def _decoded(
+    parquet: pq.ParquetFile, run: Run, columns: Sequence[str], lent: LentDecoder | None
+) -> Iterator[pa.RecordBatch]:
+    """The rows of some row groups, by the engine's decoder as far as it goes."""
+    given = 0
+    for batch in () if lent is None else lent.read(run):
+        given += batch.num_rows
+        yield batch
+    if lent is not None and given == run.rows:
+        return
+    for batch in parquet.iter_batches(
+        batch_size=BATCH_ROWS, row_groups=list(run.groups), columns=list(columns)
+    ):
+        left = batch.slice(given)
+        given = max(0, given - batch.num_rows)
+        if left.num_rows or not columns:
+            yield left
 
 
 def _arranged(

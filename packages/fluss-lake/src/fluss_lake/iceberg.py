@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from pyiceberg.table import Table
 
 from fluss.errors import FlussError, SnapshotNotFoundError
+from fluss.lake.file_decoder import FileDecoder
 from fluss.lake.lake_format import LakeContents, LakeFormat, LakePart, LakeRows, PastSnapshot
 from fluss.model.predicates.binding import bind, column_types
 from fluss.model.predicates.predicate import Predicate
@@ -69,6 +70,7 @@ class Iceberg:
         predicate: Predicate | None = None,
         with_places: bool = True,
         as_views: bool = False,
+        decoder: FileDecoder | None = None,
         note: Callable[[int], None] | None = None,
     ) -> Iterator[LakeRows]:
         """Read the rows of a part, without deleted rows; see `LakeFormat.read`."""
@@ -83,6 +85,7 @@ class Iceberg:
             condition=condition,
             with_places=with_places,
             as_views=as_views,
+            decoder=decoder,
             note=note,
         )
         try:

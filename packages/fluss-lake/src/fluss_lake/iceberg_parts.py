@@ -14,6 +14,7 @@ from typing import Any, Final
 import pyarrow as pa
 from pyiceberg.conversions import from_bytes
 from pyiceberg.io import FileIO
+from pyiceberg.io.pyarrow import PyArrowFileIO
 from pyiceberg.manifest import DataFileContent, ManifestFile
 from pyiceberg.schema import Schema
 from pyiceberg.table import Table
@@ -163,6 +164,14 @@ def _entries(table: Table, manifest: ManifestFile) -> Iterator[Entry]:
 def open_file(io: FileIO, path: str) -> Any:
     """Open a file of a table for pyarrow."""
     return io.new_input(path).open(seekable=True)
+
+
+def local_path(io: FileIO, path: str) -> str | None:
+    """The path of a file of a table on a local disk, as pyarrow opens it; None for a store."""
+    if not isinstance(io, PyArrowFileIO):
+        return None
+    scheme, _, found = io.parse_location(path, io.properties)
+    return found if scheme == "file" else None
 
 
 def places_by_id(schema: pa.Schema) -> dict[int, int]:

@@ -24,10 +24,12 @@ class Run:
     Attributes:
         groups: Their indexes.
         first_row: The index of their first row in the file.
+        rows: How many rows they have.
     """
 
     groups: range
     first_row: int
+    rows: int
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -73,9 +75,11 @@ def row_groups(
             if runs and runs[-1].groups.stop == number:
                 before = runs.pop()
                 groups = range(before.groups.start, number + 1)
-                runs.append(Run(groups=groups, first_row=before.first_row))
+                rows = before.rows + group.num_rows
+                runs.append(Run(groups=groups, first_row=before.first_row, rows=rows))
             else:
-                runs.append(Run(groups=range(number, number + 1), first_row=first_row))
+                groups = range(number, number + 1)
+                runs.append(Run(groups=groups, first_row=first_row, rows=group.num_rows))
         first_row += group.num_rows
     return RowGroups(runs=tuple(runs), left_out_by_condition=left_out)
 

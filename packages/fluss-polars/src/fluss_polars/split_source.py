@@ -24,6 +24,7 @@ import pyarrow as pa
 from fluss.doors import at_door
 from fluss.hints import Door
 from fluss.scan import Cancellation, Order, ScanSplit, ScanStats, open_split
+from fluss_polars import parquet_decoder
 
 # Ctrl-C must be noticed within a second; Polars looks for it between frames.
 IDLE_S: Final = 0.05
@@ -174,6 +175,7 @@ class _Run:
                 stats=source.stats,
                 # Polars stores views: it takes them without touching the rows.
                 as_views=True,
+                decoder=parquet_decoder.decode,
             )
             for batch in reader:
                 if not self._put(batch):
@@ -213,6 +215,8 @@ def _cancel_all() -> None:
         token.cancel()
     if left:
         time.sleep(min(2 * IDLE_S, END_S_MAX))
+    # Nor could a thread return from Polars then.
+    parquet_decoder.end_calls(END_S_MAX)
 
 
 atexit.register(_cancel_all)

@@ -19,6 +19,7 @@ import pyarrow as pa
 
 from fluss.errors import MissingExtraError
 from fluss.install_hints import how_to_install
+from fluss.lake.file_decoder import FileDecoder
 from fluss.lake.formats_not_read import what_it_needs
 from fluss.model.predicates.predicate import Predicate
 from fluss.model.tables.table_info import TableInfo
@@ -178,6 +179,7 @@ class LakeFormat(Protocol):
         predicate: Predicate | None = None,
         with_places: bool = True,
         as_views: bool = False,
+        decoder: FileDecoder | None = None,
         note: Callable[[int], None] | None = None,
     ) -> Iterator[LakeRows]:
         """Read rows of a part; deleted rows are not given.
@@ -195,6 +197,7 @@ class LakeFormat(Protocol):
                 offsets, and otherwise in any.
             as_views: Whether strings and bytes may be views (`string_view`, `binary_view`), where
                 views are cheaper than the table's types. Only without places.
+            decoder: May decode files in place of pyarrow, where rows may have views.
             note: Is called with how many pieces of files were left out by the condition.
 
         Raises:

@@ -23,6 +23,7 @@ import importlib
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from fluss.lake.file_decoder import FileDecoder as FileDecoder
     from fluss.model.metadata_columns import METADATA_TYPES as METADATA_TYPES
     from fluss.model.options.argument_types import Condition as Condition, Place as Place
     from fluss.model.options.bounds import (
@@ -82,6 +83,7 @@ if TYPE_CHECKING:
     )
 
 _HOMES = {
+    "lake.file_decoder": ("FileDecoder",),
     "model.metadata_columns": ("METADATA_TYPES",),
     "model.options.bounds": ("EARLIEST", "LATEST", "Bound", "BoundKind", "Cursor", "bound_of"),
     "model.options.many_cursor": ("ManyCursor",),

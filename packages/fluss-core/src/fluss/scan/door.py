@@ -15,6 +15,7 @@ from fluss.connection.config_sources import Settings, completed
 from fluss.connection.connection import TableHandle
 from fluss.connection.shared_connections import config_of, connection_for
 from fluss.errors import InvalidValueError
+from fluss.lake.file_decoder import FileDecoder
 from fluss.model.options.scan_arguments import ScanArguments
 from fluss.model.options.scan_options import Order
 from fluss.model.options.signatures import shows_options
@@ -72,6 +73,7 @@ def open_split(
     cancellation: Cancellation | None = None,
     stats: ScanStats | None = None,
     as_views: bool = False,
+    decoder: FileDecoder | None = None,
 ) -> pa.RecordBatchReader:
     """Read one split, or several of one scan, as a stream.
 
@@ -87,6 +89,8 @@ def open_split(
         stats: Counts what is read.
         as_views: Whether strings and bytes are views (`string_view`, `binary_view`), for engines
             that store them so. It saves a copy.
+        decoder: Decodes files of a lake in place of pyarrow, for engines that do it faster. It is
+            used with `as_views`, and for the files and columns for which it cannot change a value.
 
     Raises:
         TableNotFoundError: The table has been dropped, or created again, since it was split.
@@ -105,6 +109,7 @@ def open_split(
         cancellation=cancellation,
         stats=stats,
         as_views=as_views,
+        decoder=decoder,
     )
 
 

@@ -8,6 +8,7 @@ from itertools import pairwise
 import numpy as np
 
 from fluss.connection.connection import TableHandle
+from fluss.lake.file_decoder import FileDecoder
 from fluss.lake.lake_format import LakePart, LakeRows, the_format
 from fluss.log.decode import DecodedBatch
 from fluss.model.predicates.predicate import Predicate
@@ -32,6 +33,7 @@ class LakeReader(SplitPieces):
         stats: Counts what is read.
         in_order: Whether the rows must come in the order of offsets.
         as_views: Whether strings and bytes may be views.
+        decoder: Decodes files, where views are given.
     """
 
     def __init__(
@@ -43,11 +45,13 @@ class LakeReader(SplitPieces):
         stats: ScanStats,
         in_order: bool = True,
         as_views: bool = False,
+        decoder: FileDecoder | None = None,
     ) -> None:
         super().__init__(table, split, index, stats=stats)
         self._needs_places = in_order or _looks_at_places(split)
         # Views cannot be filtered: only rows that are all given come as views.
         self._as_views = as_views and not self._needs_places and split.filter is None
+        self._decoder = decoder
 
     def __iter__(self) -> Iterator[Piece]:
         split, schema = self._split, self._table.info.schema
@@ -120,6 +124,7 @@ class LakeReader(SplitPieces):
             predicate=predicate,
             with_places=with_places,
             as_views=self._as_views and not with_places,
+            decoder=self._decoder,
             note=lambda count: self._stats.add(row_groups_pruned=count),
         )
         for rows in reading:

@@ -18,6 +18,7 @@ from fluss.connection.connection import TableHandle
 from fluss.doors import at_door
 from fluss.errors import TableNotFoundError, UnsupportedOperationError
 from fluss.hints import Door
+from fluss.lake.file_decoder import FileDecoder
 from fluss.model.options.scan_options import PARALLEL_MAX, Mode, Order
 from fluss.model.paths import TableBucket
 from fluss.net.cancellation import Cancellation
@@ -44,6 +45,8 @@ HEAVY_PARALLEL_MAX = 2
 ROWS_USEFUL = 16 * 1024
 BYTES_USEFUL = 4 * 1024 * 1024
 ROWS_MAX = 128 * 1024
+# Engines that take views only refer to the rows of a batch, so there it costs more than its rows.
+ROWS_OF_VIEWS_MAX = 512 * 1024
 
 
 class SplitReader:
@@ -61,6 +64,7 @@ class SplitReader:
             So little of a log is fetched first, for one more round trip if it reads on.
         takes_all: Whether the caller reads to the end in any case.
         as_views: Whether `reader()` gives strings and bytes as views.
+        decoder: Decodes files of a lake, where views are given.
     """
 
     def __init__(
@@ -76,6 +80,7 @@ class SplitReader:
         may_stop_soon: bool = False,
         takes_all: bool = False,
         as_views: bool = False,
+        decoder: FileDecoder | None = None,
     ) -> None:
         for each in splits:
             check_same_table(table, each)
@@ -91,6 +96,7 @@ class SplitReader:
         self._may_stop_soon = may_stop_soon
         self._takes_all = takes_all
         self._as_views = as_views
+        self._decoder = decoder
         self._limit = min((each.limit for each in splits if each.limit is not None), default=None)
         self.schema = split_schema(table.info, splits[0]) if schema is None else schema
 
@@ -98,7 +104,8 @@ class SplitReader:
         """The rows as a stream of batches of a useful size."""
         batches = (each.batch for each in self)
         first = islice(batches, 1 if self._may_stop_soon else 0)  # it may be enough
-        useful = chain(first, coalesced(batches, self.schema))
+        rows_max = ROWS_OF_VIEWS_MAX if self._as_views else ROWS_MAX
+        useful = chain(first, coalesced(batches, self.schema, rows_max))
         if self._as_views:
             schema = view_schema(self.schema)
             return pa.RecordBatchReader.from_batches(schema, map(with_views, useful))
@@ -234,6 +241,7 @@ class SplitReader:
                 stats=self._stats,
                 in_order=in_order,
                 as_views=self._as_views,
+                decoder=self._decoder,
             )
         if first.mode is Mode.STATE:
             return StateReader(self._table, first, index, stats=self._stats)
@@ -265,7 +273,9 @@ def check_same_table(table: TableHandle, split: ScanSplit) -> None:
         )
 
 
-def coalesced(batches: Iterator[pa.RecordBatch], schema: pa.Schema) -> Iterator[pa.RecordBatch]:
+def coalesced(
+    batches: Iterator[pa.RecordBatch], schema: pa.Schema, rows_max: int = ROWS_MAX
+) -> Iterator[pa.RecordBatch]:
     """Give the same rows in batches of a useful size: join small ones, cut huge ones."""
     small: list[pa.RecordBatch] = []
     rows = size = 0
@@ -276,7 +286,7 @@ def coalesced(batches: Iterator[pa.RecordBatch], schema: pa.Schema) -> Iterator[
             size += batch.nbytes
             if size < BYTES_USEFUL:
                 continue
-        yield from _cut(_joined(small, schema))
+        yield from _cut(_joined(small, schema), rows_max)
         small, rows, size = [], 0, 0
     if rows:
         yield _joined(small, schema)
@@ -297,9 +307,9 @@ def _without_columns(batches: list[pa.RecordBatch]) -> pa.RecordBatch:
     return pa.RecordBatch.from_arrays([pa.nulls(rows)], ["rows"]).select([])
 
 
-def _cut(batch: pa.RecordBatch) -> Iterator[pa.RecordBatch]:
-    for start in range(0, batch.num_rows, ROWS_MAX):
-        yield batch.slice(start, ROWS_MAX)
+def _cut(batch: pa.RecordBatch, rows_max: int) -> Iterator[pa.RecordBatch]:
+    for start in range(0, batch.num_rows, rows_max):
+        yield batch.slice(start, rows_max)
 
 
 def _place_in_time(piece: Piece) -> tuple[int, ...]:
