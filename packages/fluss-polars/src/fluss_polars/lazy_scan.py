@@ -42,8 +42,9 @@ from fluss.scan import (
     source_of,
 )
 from fluss.waiting import InterruptibleLock, in_thread, is_done
+from fluss_polars.process_end import cancelled_at_exit
 from fluss_polars.pushdown import pushed
-from fluss_polars.split_source import SplitSource, cancelled_at_exit, schema_of
+from fluss_polars.split_source import SplitSource, schema_of
 
 T = TypeVar("T")
 

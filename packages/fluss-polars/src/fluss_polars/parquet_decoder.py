@@ -6,13 +6,14 @@ files and rows are read, and what to do if Polars cannot read them, is decided b
 
 from __future__ import annotations
 
-import threading
 from collections.abc import Sequence
 from typing import Final
 
 import polars as pl
 import polars.selectors as cs
 import pyarrow as pa
+
+from fluss_polars.process_end import calls_of_polars
 
 _NEWEST: Final = pl.CompatLevel.newest()
 
@@ -21,7 +22,7 @@ def decode(
     path: str, columns: Sequence[str], *, first_row: int, rows: int
 ) -> Sequence[pa.RecordBatch]:
     """Decode rows of a file on a local disk; see `fluss.scan.FileDecoder`."""
-    with _calls:
+    with calls_of_polars.one():
         try:
             # A name of a file is no pattern, and its folders are no columns. Selectors take the
             # names of columns literally. The streaming engine would decode further ahead.
@@ -36,36 +37,3 @@ def decode(
     table: pa.Table = frame.to_arrow(compat_level=_NEWEST).select(list(columns))
     batches: list[pa.RecordBatch] = table.to_batches()
     return batches
-
-
-class _Calls:
-    """Counts the calls that run now: the process must not end while Polars is in one."""
-
-    def __init__(self) -> None:
-        self._changed = threading.Condition()
-        self._running = 0
-        self._is_closed = False
-
-    def __enter__(self) -> None:
-        with self._changed:
-            if self._is_closed:
-                raise RuntimeError("the process ends")
-            self._running += 1
-
-    def __exit__(self, *_: object) -> None:
-        with self._changed:
-            self._running -= 1
-            self._changed.notify_all()
-
-    def close(self, timeout_s: float) -> None:
-        with self._changed:
-            self._is_closed = True
-            self._changed.wait_for(lambda: not self._running, timeout_s)
-
-
-_calls: Final = _Calls()
-
-
-def end_calls(timeout_s: float) -> None:
-    """Refuse further calls, and wait until none runs or until the time is over."""
-    _calls.close(timeout_s)

@@ -8,12 +8,9 @@ pickled; threads and connections belong to its runs.
 
 from __future__ import annotations
 
-import atexit
 import contextlib
 import queue
 import threading
-import time
-import weakref
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Final
@@ -23,16 +20,15 @@ import pyarrow as pa
 
 from fluss.doors import at_door
 from fluss.hints import Door
-from fluss.scan import Cancellation, Order, ScanSplit, ScanStats, open_split
+from fluss.scan import Order, ScanSplit, ScanStats, open_split
 from fluss_polars import parquet_decoder
+from fluss_polars.process_end import calls_of_polars, cancelled_at_exit
 
 # Ctrl-C must be noticed within a second; Polars looks for it between frames.
 IDLE_S: Final = 0.05
 # The reader itself fetches and decodes ahead; these only spare both sides from waiting. They are
 # given to Polars together, which takes 25 µs of processor time for each frame, whatever its size.
 BATCHES_AHEAD: Final = 8
-# How long a process that ends waits for sources to leave Python, which they cannot do later.
-END_S_MAX: Final = 0.5
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -68,7 +64,7 @@ class SplitSource:
         empty = pl.DataFrame(schema=self.columns)
         if with_columns is not None:
             empty = empty.select(with_columns)
-        with contextlib.closing(_Run(self)) as run:
+        with calls_of_polars.one(), contextlib.closing(_Run(self)) as run:
             while left is None or left > 0:
                 batches = run.next_batches(IDLE_S)
                 if batches is None:
@@ -193,30 +189,3 @@ class _Run:
             self._batches.put(item)
             return True
         return False
-
-
-_tokens: weakref.WeakSet[Cancellation] = weakref.WeakSet()
-
-
-def cancelled_at_exit() -> Cancellation:
-    """Return a token that is cancelled when the process ends, if the query still runs then.
-
-    A query that was abandoned goes on pulling its sources. A thread of Polars that is still in
-    Python when the interpreter is gone would abort the process.
-    """
-    token = Cancellation()
-    _tokens.add(token)
-    return token
-
-
-def _cancel_all() -> None:
-    left = [token for token in _tokens if not token.is_cancelled]
-    for token in left:
-        token.cancel()
-    if left:
-        time.sleep(min(2 * IDLE_S, END_S_MAX))
-    # Nor could a thread return from Polars then.
-    parquet_decoder.end_calls(END_S_MAX)
-
-
-atexit.register(_cancel_all)
