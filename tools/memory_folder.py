@@ -28,6 +28,8 @@ LOCK_NAME: Final = "in-use.lock"
 FREE_BYTES_MIN: Final = 4 << 30
 AVAILABLE_BYTES_MIN: Final = 14 << 30
 DISK_VARIABLE: Final = "FLUSS_TEST_DISK"
+# PostgreSQL refuses to run as root, so it runs as another user, who has to reach its directory.
+_MODE_OF_TMP: Final = 0o1777
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -55,6 +57,7 @@ def temporary_files() -> Iterator[TemporaryFiles]:
     _delete_unused()
     disk = tempfile.gettempdir()
     folder = Path(tempfile.mkdtemp(prefix=PREFIX, dir=SHARED_MEMORY))
+    folder.chmod(_MODE_OF_TMP)
     lock = FileLock(folder / LOCK_NAME)
     try:
         lock.exclusive()

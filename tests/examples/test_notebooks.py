@@ -4,6 +4,7 @@ import ast
 import base64
 import io
 import re
+import tempfile
 
 import matplotlib.image
 import nbformat
@@ -67,7 +68,7 @@ def test_what_cannot_be_stored_is_refused():
         strip(notebook(warning), "some")
     (spark,) = WITH_LOG
     assert not strip(notebook(warning), spark).cells[0].outputs
-    file = nbformat.v4.new_output("stream", name="stdout", text="in /" + "tmp/fluss-x")
+    file = nbformat.v4.new_output("stream", name="stdout", text=f"in {tempfile.gettempdir()}/x")
     with pytest.raises(NotebookError, match="temporary file"):
         strip(notebook(file), "some")
     address = nbformat.v4.new_output("stream", name="stdout", text="at 127.0.0.1:40123")

@@ -12,6 +12,7 @@ from typing import Any, Self
 
 import pyarrow as pa
 
+from fluss.errors import FlussError
 from fluss.model.paths import TableBucket, TablePath
 from fluss.model.schema.schema import Schema
 from fluss.model.tables.descriptor import TableDescriptor
@@ -84,7 +85,7 @@ class Dialect:
         buckets = range(descriptor.bucket_count or 1)
         try:
             await asyncio.wait_for(self.admin.list_offsets(path, buckets, "latest"), LEADER_WAIT_S)
-        except TimeoutError:
+        except (TimeoutError, FlussError):  # while it is shown to the coordinator again, it is gone
             return False
         return True
 

@@ -37,6 +37,7 @@ def test_files_are_in_memory_and_deleted_at_the_end(memory, tmp_path):
         assert files.variables == {"TMPDIR": str(folder), DISK_VARIABLE: str(tmp_path / "disk")}
         assert all(os.get_inheritable(each) is False for each in files.descriptors)
         assert not FileLock(folder / LOCK_NAME).try_exclusive()
+        assert folder.stat().st_mode & 0o7777 == 0o1777  # other users reach their own directories
         (folder / "run").mkdir()
         (folder / "run" / "file").touch()
     assert not list(memory.iterdir())
