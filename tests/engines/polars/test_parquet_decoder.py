@@ -4,7 +4,6 @@ import datetime as dt
 import os
 import subprocess
 import sys
-import threading
 from decimal import Decimal
 from pathlib import Path
 
@@ -19,6 +18,7 @@ from fluss_lake.lent_decoder import LENT_TYPES, LentDecoder
 from fluss_lake.row_groups import row_groups
 from fluss_polars import parquet_decoder
 from fluss_polars.parquet_decoder import decode
+from fluss_polars.process_end import CallsOfPolars
 
 ROWS, GROUP_ROWS = 50_000, 12_000
 LONG = "a text that is longer than the twelve bytes of a view " * 20
@@ -263,26 +263,14 @@ def test_a_missing_or_damaged_file_is_left_to_pyarrow(tmp_path):
     assert list(LentDecoder(decode, path, parquet, ["a"]).read(run)) == []
 
 
-def test_a_process_that_ends_waits_for_calls_and_starts_none(tmp_path):
+def test_a_process_that_ends_decodes_no_more(tmp_path, monkeypatch):
     path = written(tmp_path / "rows.parquet", {"a": pa.array(range(ROWS))})
-    calls = parquet_decoder._Calls()
-    entered, leave = threading.Event(), threading.Event()
-
-    def work():
-        with calls:
-            entered.set()
-            leave.wait()
-
-    thread = threading.Thread(target=work)
-    thread.start()
-    entered.wait()
-    calls.close(0.01)  # it does not wait for ever
-    with pytest.raises(RuntimeError), calls:
-        pass
-    leave.set()
-    calls.close(10)
-    thread.join()
     assert decode(path, ["a"], first_row=0, rows=5)[0].num_rows == 5
+    calls = CallsOfPolars()
+    calls.close()
+    monkeypatch.setattr(parquet_decoder, "calls_of_polars", calls)
+    with pytest.raises(RuntimeError, match="the process ends"):
+        decode(path, ["a"], first_row=0, rows=5)
 
 
 NESTED = """

@@ -56,8 +56,8 @@ class CallsOfPolars:
     def close(self) -> None:
         """Refuse further calls, and wait until none runs or until the time is over.
 
-        A thread that has just dropped a source is still on its way back. After a query that has
-        ended by itself, no thread is.
+        A thread that has just dropped a source has not returned to Polars yet. After a query that
+        has ended by itself, all threads have.
         """
         self._is_closed = True
         deadline = time.monotonic() + END_S_MAX
