@@ -14,6 +14,8 @@ KEYS = 10_000
 LOOKUPS = 10_000
 WIDE_SHARE = 5  # of the rows of six columns, this part is written with thirty
 PEER_LOOKUPS = 50  # 10 000 would take the peer a quarter of an hour
+WRITE_MIN = 1.2
+READ_MIN = {100_000: 2.0, 10_000: 1.2}  # by the rows of a batch
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -75,16 +77,17 @@ def _bulk(options: argparse.Namespace, tables: Mapping[str, str]) -> list[Case]:
             text, table = f"{codec}, {size // 1000}k batches", tables[f"{codec} {size}"]
             write = {"rows": rows, "batch_rows": size, "codec": codec}
             read = {"table": table, "rows": rows}
+            read_min = READ_MIN[size]
             whats: tuple[tuple[str, str, dict[str, Any], float], ...] = (
-                (f"write Arrow, {text}", "write_arrow", write, 0.95),
-                (f"to_arrow, {text}", "to_arrow", read, 0.95),
-                (f"to_arrow, 2 columns, {text}", "to_arrow", read | {"projected": True}, 0.95),
+                (f"write Arrow, {text}", "write_arrow", write, WRITE_MIN),
+                (f"to_arrow, {text}", "to_arrow", read, read_min),
+                (f"to_arrow, 2 columns, {text}", "to_arrow", read | {"projected": True}, read_min),
             )
             if codec == "ZSTD":
                 whats += (
-                    (f"to_pandas, {text}", "to_pandas", read, 0.95),
-                    (f"to_arrow_batch_reader, {text}", "batch_reader", read, 0.95),
-                    (f"poll_arrow, {text}", "poll_arrow", read, 0.95),
+                    (f"to_pandas, {text}", "to_pandas", read, read_min),
+                    (f"to_arrow_batch_reader, {text}", "batch_reader", read, read_min),
+                    (f"poll_arrow, {text}", "poll_arrow", read, read_min),
                 )
             found += [
                 Case(what=what, task=task, arguments=given, rows=rows, ratio_min=ratio)

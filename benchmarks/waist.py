@@ -1,8 +1,8 @@
 """Sessions and scans on a real server: plans, streams, counts, keyed state, filters.
 
-`./dev bench waist [bootstrap]` uses FLUSS_TEST_BOOTSTRAP or 127.0.0.1:9123 by default, and leaves
-nothing behind; states and memory are measured on a separate cluster. Figures are medians of several
-rounds; a comparison alternates both sides.
+`./dev bench waist` starts a server. `./dev bench waist host:port`, or FLUSS_TEST_BOOTSTRAP, names
+one that runs, and nothing is left behind there. States and memory are always measured on a separate
+cluster. Figures are medians of several rounds; a comparison alternates both sides.
 """
 
 from __future__ import annotations
@@ -24,6 +24,7 @@ from fluss import col
 from fluss.dialects.log_scanner import LogScanner
 from fluss.log.log_scan import LogScanCore
 from fluss.session import Session, Table
+from fluss_testkit.java_cluster import JavaCluster
 
 ROWS = 1_000_000
 CHUNK_ROWS = 100_000
@@ -35,8 +36,16 @@ ROUNDS = 7
 def main() -> None:
     """Print the table."""
     given = sys.argv[1] if len(sys.argv) > 1 else os.environ.get("FLUSS_TEST_BOOTSTRAP")
+    if given:
+        _measure_on(given)
+        return
+    with JavaCluster() as cluster:
+        _measure_on(cluster.bootstrap_servers)
+
+
+def _measure_on(bootstrap: str) -> None:
     database = f"waist_{uuid.uuid4().hex[:8]}"
-    with fluss.connect(f"fluss://{given or '127.0.0.1:9123'}/{database}") as session:
+    with fluss.connect(f"fluss://{bootstrap}/{database}") as session:
         session.create_database(database)
         resident = _resident_mb()
         try:
