@@ -67,6 +67,26 @@ def test_updates_and_upserts_of_one_key_keep_their_order(session, keyed):
     assert rows_of(keyed) == [user(1, "199", -199)]
 
 
+@pytest.mark.parametrize("between", ["update", "frame", "delete"])
+def test_a_row_after_an_update_replaces_it(session, keyed, between):
+    """Single upserts are taken by a shorter way, which must not pass rows of other columns."""
+    with session.write_many([keyed]) as writer:
+        for number in range(20):
+            writer.upsert(keyed, user(1, "before", 1))
+            writer.upsert(keyed, user(2, "before", 2))
+            if between == "update":
+                writer.update(keyed, {"id": 1, "age": 50})
+            elif between == "frame":
+                writer.update(keyed, [{"id": 1, "age": 50}, {"id": 2, "age": 60}])
+            else:
+                writer.delete(keyed, 1)
+            writer.upsert(keyed, user(1, "after", number))
+            writer.update(keyed, {"id": 2, "age": number})
+            writer.flush()
+            assert rows_of(keyed)[0] == user(1, "after", number)
+            assert rows_of(keyed)[1]["age"] == number
+
+
 def test_changes_are_applied_by_kind(session, log, keyed):
     with session.write_many() as writer:
         for kind, row in [

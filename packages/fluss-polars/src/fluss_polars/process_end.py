@@ -60,10 +60,11 @@ class CallsOfPolars:
         has ended by itself, all threads have.
         """
         self._is_closed = True
-        deadline = time.monotonic() + END_S_MAX
-        while self._running and (now := time.monotonic()) < deadline:
-            self._left_at = now
-            time.sleep(_POLL_S)
+        if self._running:
+            deadline = time.monotonic() + END_S_MAX
+            while self._running and time.monotonic() < deadline:
+                time.sleep(_POLL_S)
+            self._left_at = time.monotonic()
         if self._left_at is not None:
             time.sleep(max(0.0, self._left_at + RETURN_S - time.monotonic()))
 

@@ -195,9 +195,7 @@ class _RowMethods:
                     return
         self._take(mode, table, data)
         if data.__class__ in _PLAIN:
-            take = self._core.writer(self._path(table)).taker()
-            if take is not None:
-                takers[table] = take
+            takers[table] = self._core.writer(self._path(table)).taker()
 
     def _take(
         self,

@@ -102,14 +102,21 @@ class TableWriter:
         """How many bytes wait for being encoded."""
         return self._current.open_rows.bytes if self._current is not None else 0
 
-    def taker(self) -> Callable[[Any], Any] | None:
-        """A function for single whole rows; None while rows are also written in part.
+    def taker(self) -> Callable[[Any], Any]:
+        """A function for single whole rows, appended or upserted.
 
-        It does without the lock of this writer.
+        It does without the lock of this writer as long as whole rows are what is written. Rows that
+        were updated in part since then are queued before the next whole row.
         """
         with self._lock:
             core = self._select(WHOLE_ROWS)
-            return core.taker if len(self._cores) == 1 else None
+        take = core.taker
+        mode: Mode = "upsert" if self.info.has_primary_key() else "append"
+
+        def take_whole_row(row: Any) -> Any:
+            return take(row) if self._current is core else self.take_row(mode, row)
+
+        return take_whole_row
 
     # --- single rows --------------------------------------------------------------------------
 
@@ -213,9 +220,19 @@ class TableWriter:
         if core is None:
             core = self._opened(key)
         if core is not self._current:
-            self.seal(but=core)
+            # Meanwhile, functions of `taker` wait for this lock.
+            before, self._current = self._current, None
+            try:
+                self.seal(but=core)
+            except BaseException:
+                self._current = before
+                raise
             core.number_from(self.rows_taken)
-            self._cores[key] = self._current = core
+            self._cores[key] = core
+            self._current = core
+        elif key != WHOLE_ROWS and WHOLE_ROWS in self._cores:
+            # A function of `taker` may have taken a row while the cores were exchanged.
+            self._cores[WHOLE_ROWS].seal()
         return core
 
     def _opened(self, key: _CoreKey) -> RowWriter:
