@@ -100,7 +100,8 @@ class TableWriter:
     @property
     def open_bytes(self) -> int:
         """How many bytes wait for being encoded."""
-        return self._current.open_rows.bytes if self._current is not None else 0
+        current = self._current  # another thread may exchange it
+        return current.open_rows.bytes if current is not None else 0
 
     def taker(self) -> Callable[[Any], Any]:
         """A function for single whole rows, appended or upserted.
