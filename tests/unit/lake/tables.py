@@ -1,6 +1,13 @@
-"""Tables for the tests of the lake's rules."""
+"""Tables, and files of tables, for the tests of the lake's rules."""
 
 from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.parquet as pq
 
 from fluss.model.paths import TablePath
 from fluss.model.schema.schema import Schema
@@ -34,3 +41,23 @@ def table_of(
         properties=StringMap(properties or {}, what="properties"),
         custom_properties=StringMap({}, what="custom properties"),
     )
+
+
+def write_parquet(
+    path: Path, columns: Mapping[str, pa.Array], ids: Sequence[int] = (), **options: Any
+) -> str:
+    """Write a file whose columns have these field ids, or none; return its path.
+
+    Args:
+        path: The file.
+        columns: The columns by name.
+        ids: The field id of each column; 0 for a column without one.
+        **options: Those of `pyarrow.parquet.write_table`.
+    """
+    fields = [
+        pa.field(name, array.type, metadata={"PARQUET:field_id": str(number)} if number else None)
+        for (name, array), number in zip(columns.items(), ids or [0] * len(columns), strict=True)
+    ]
+    rows = pa.Table.from_arrays(list(columns.values()), schema=pa.schema(fields))
+    pq.write_table(rows, path, **options)
+    return str(path)

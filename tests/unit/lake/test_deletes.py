@@ -9,6 +9,7 @@ import pytest
 
 from fluss_lake.deletes import Deletes
 from fluss_lake.file_plan import DataFile, DeleteFile
+from tests.unit.lake.tables import write_parquet
 
 
 class LocalFiles:
@@ -25,15 +26,6 @@ def table(tmp_path):
     return SimpleNamespace(io=LocalFiles(), schema=lambda: schema)
 
 
-def written(path, columns, ids=()):
-    fields = [
-        pa.field(name, array.type, metadata={"PARQUET:field_id": str(number)} if number else None)
-        for (name, array), number in zip(columns.items(), ids or [0] * len(columns), strict=True)
-    ]
-    pq.write_table(pa.Table.from_arrays(list(columns.values()), schema=pa.schema(fields)), path)
-    return str(path)
-
-
 def file_with(deletes, sequence=1):
     return DataFile(
         path="data", rows=4, size_bytes=1, sequence=sequence, offsets=(0, 3), deletes=tuple(deletes)
@@ -44,7 +36,7 @@ ROWS = pa.record_batch({"id": pa.array([1, 2, 3, 4]), "name": pa.array(["a", "b"
 
 
 def test_positions_delete_rows_of_their_file_alone(table, tmp_path):
-    path = written(
+    path = write_parquet(
         tmp_path / "p.parquet",
         {"file_path": pa.array(["data", "other", "data"]), "pos": pa.array([6, 4, 5])},
     )
@@ -58,7 +50,7 @@ def test_positions_delete_rows_of_their_file_alone(table, tmp_path):
 def test_a_key_is_deleted_by_later_commits_only(table, tmp_path):
     files = [
         DeleteFile(
-            path=written(tmp_path / f"{sequence}.parquet", {"id": pa.array(ids)}, ids=[1]),
+            path=write_parquet(tmp_path / f"{sequence}.parquet", {"id": pa.array(ids)}, ids=[1]),
             sequence=sequence,
             equality_ids=(1,),
         )
@@ -77,7 +69,7 @@ def test_a_key_is_deleted_by_later_commits_only(table, tmp_path):
 
 def test_keys_of_several_columns_are_compared_column_by_column(table, tmp_path):
     columns = {"id": pa.array([1, 3, 4]), "name": pa.array(["b", None, "d"])}
-    path = written(tmp_path / "k.parquet", columns, ids=[1, 2])
+    path = write_parquet(tmp_path / "k.parquet", columns, ids=[1, 2])
     file = file_with([DeleteFile(path=path, sequence=2, equality_ids=(1, 2))])
     applied = Deletes(table, [file]).of(file)
     assert applied.columns == ("id", "name")
@@ -89,7 +81,7 @@ def test_texts_that_two_programs_have_written_are_compared(table, tmp_path, kind
     texts = (pa.array(["a"], pa.string()), pa.array(["d"], pa.large_string()))
     deletes = [
         DeleteFile(
-            path=written(tmp_path / f"{number}.parquet", {"name": each}, ids=[2]),
+            path=write_parquet(tmp_path / f"{number}.parquet", {"name": each}, ids=[2]),
             sequence=2 + number,
             equality_ids=(2,),
         )
@@ -109,7 +101,7 @@ def test_keys_of_several_columns_are_those_that_a_join_finds(table, tmp_path, co
         texts = [None if each % 7 == 0 else f"t{each}" for each in rng.integers(0, 9, rows)]
         return {"id": pa.array(numbers), "name": pa.array(texts)}
 
-    path = written(tmp_path / "k.parquet", random_rows(count), ids=[1, 2])
+    path = write_parquet(tmp_path / "k.parquet", random_rows(count), ids=[1, 2])
     file = file_with([DeleteFile(path=path, sequence=2, equality_ids=(1, 2))])
     batch = pa.record_batch(random_rows(3 * count))
     deleted = {tuple(each.values()) for each in pq.read_table(path).to_pylist()}
@@ -122,7 +114,9 @@ def test_keys_of_a_column_that_was_widened_meanwhile(table, tmp_path):
     kinds = {2: pa.int32(), 3: pa.int64()}
     files = [
         DeleteFile(
-            path=written(tmp_path / f"{each}.parquet", {"id": pa.array([each], kind)}, ids=[1]),
+            path=write_parquet(
+                tmp_path / f"{each}.parquet", {"id": pa.array([each], kind)}, ids=[1]
+            ),
             sequence=each,
             equality_ids=(1,),
         )

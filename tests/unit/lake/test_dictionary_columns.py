@@ -11,7 +11,7 @@ from fluss_lake import file_reader
 from fluss_lake.dictionary_columns import dictionary_columns
 from fluss_lake.file_plan import DataFile, DeleteFile
 from fluss_lake.file_reader import PartReader
-from tests.unit.lake.tables import schema_of
+from tests.unit.lake.tables import schema_of, write_parquet
 
 ROWS, GROUP_ROWS = 300_000, 70_000
 RNG = np.random.default_rng(1)
@@ -31,14 +31,9 @@ TYPES = {"bytes": "BYTES", "id": "BIGINT"}
 
 @pytest.fixture(scope="module")
 def path(tmp_path_factory):
-    fields = [
-        pa.field(name, array.type, metadata={"PARQUET:field_id": str(number)})
-        for number, (name, array) in enumerate(COLUMNS.items(), start=1)
-    ]
-    rows = pa.Table.from_arrays(list(COLUMNS.values()), schema=pa.schema(fields))
     path = tmp_path_factory.mktemp("files") / "rows.parquet"
-    pq.write_table(rows, path, row_group_size=GROUP_ROWS, store_schema=False)
-    return str(path)
+    ids = range(1, len(COLUMNS) + 1)
+    return write_parquet(path, COLUMNS, ids, row_group_size=GROUP_ROWS, store_schema=False)
 
 
 def read(path, deletes=(), *, as_views=False):
@@ -76,13 +71,11 @@ def test_all_rows_are_those_that_were_written(path):
 
 def test_both_ways_read_the_same(path, tmp_path, monkeypatch):
     columns = {"few": pa.array(["text 3", "text 7"]), "pos": pa.array([1, ROWS - 1])}
-    equal = tmp_path / "e.parquet"
-    field = pa.field("few", pa.string(), metadata={"PARQUET:field_id": "1"})
-    pq.write_table(pa.Table.from_arrays([columns["few"]], schema=pa.schema([field])), equal)
+    equal = write_parquet(tmp_path / "e.parquet", {"few": columns["few"]}, [1])
     places = tmp_path / "p.parquet"
     pq.write_table(pa.table({"file_path": [path] * 2, "pos": columns["pos"]}), places)
     deletes = [
-        DeleteFile(path=str(equal), sequence=2, equality_ids=(1,)),
+        DeleteFile(path=equal, sequence=2, equality_ids=(1,)),
         DeleteFile(path=str(places), sequence=2, equality_ids=()),
     ]
     by_dictionary = [read(path), read(path, deletes)]

@@ -15,7 +15,7 @@ from fluss_lake import lent_decoder
 from fluss_lake.file_plan import DataFile, DeleteFile
 from fluss_lake.file_reader import PartReader
 from fluss_lake.iceberg_parts import local_path
-from tests.unit.lake.tables import schema_of
+from tests.unit.lake.tables import schema_of, write_parquet
 
 ROWS, GROUP_ROWS = 100_000, 12_000
 COLUMNS = {
@@ -34,14 +34,9 @@ def _small_files(monkeypatch):
 @pytest.fixture(scope="module")
 def path(tmp_path_factory):
     columns = {"id": COLUMNS["id"].cast(pa.int32()), "text": COLUMNS["text"]}
-    fields = [
-        pa.field(name, array.type, metadata={"PARQUET:field_id": str(number)})
-        for number, (name, array) in enumerate(columns.items(), start=1)
-    ]
-    rows = pa.Table.from_arrays(list(columns.values()), schema=pa.schema(fields))
     path = tmp_path_factory.mktemp("files") / "rows.parquet"
-    pq.write_table(rows, path, row_group_size=GROUP_ROWS, store_schema=False)
-    return str(path)
+    ids = range(1, len(columns) + 1)
+    return write_parquet(path, columns, ids, row_group_size=GROUP_ROWS, store_schema=False)
 
 
 class Decoder:
