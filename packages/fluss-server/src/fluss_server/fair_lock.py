@@ -20,7 +20,7 @@ class FairLock:
 
     def __init__(self) -> None:
         self._holders = 0
-        self._exclusive = False  # whether the only holder shares it with none
+        self._exclusive = False  # whether the holder excludes all others
         self._queue: deque[Ticket] = deque()
 
     @property
