@@ -2,6 +2,7 @@
 
 import ast
 import re
+from collections import Counter
 
 import pytest
 
@@ -55,3 +56,29 @@ def test_a_package_has_a_page_and_types():
         assert modules, package.name
         for module in modules:
             assert (module / "py.typed").exists(), module
+
+
+# Files of one name in two rooms, and why that is right: both are about the same thing.
+SAME_NAME = {
+    "acls": "entries of access control, and their fields on the wire",
+    "completion": "of a line of the shell, and of a line of DuckDB's prompt",
+    "first_connection": "retries of the first connection, and their use in processes of Spark",
+    "follow_many": "the reader of many tables, and its face in a session",
+    "kv_scan": "the two sides of SCAN_KV",
+    "producer_offsets": "the values, and the calls that register and find them",
+    "scan_arguments": "of Python functions, and of commands",
+}
+
+
+def test_files_of_one_name_are_about_one_thing():
+    names = Counter(path.stem for path in package_files() if not path.stem.startswith("__"))
+    found = {name for name, count in names.items() if count > 1}
+    assert found <= SAME_NAME.keys(), "rename one; a name that stands twice misleads a search"
+    assert found >= SAME_NAME.keys(), "no longer twice: delete the line"
+
+
+def test_every_plan_has_unit_tests_of_its_name():
+    plans = {path.stem for path in package_files() if path.stem.startswith("plan_")}
+    assert len(plans) > 20
+    tested = {path.stem for path in (ROOT / "tests/unit").rglob("test_plan_*.py")}
+    assert {f"test_{plan}" for plan in plans} <= tested

@@ -36,7 +36,7 @@ ALLOWED = {
     "fluss.waiting": "a thread that waits must end on a signal, in adapters as well",
     "fluss.connection.config_sources": "settings from URLs, profiles and the environment",
     "fluss.admin.health": "what `fluss doctor` shows",
-    "fluss.admin.names": "names for completion, found without loading Arrow",
+    "fluss.admin.name_lists": "names for completion, found without loading Arrow",
     "fluss.connection.profiles": "the profile file, which the command line lists and changes",
     "fluss.connection.url": "what a URL says, before anything is opened",
     "fluss.native": "whether native code is used, which `fluss doctor` reports",
@@ -49,7 +49,7 @@ ALLOWED = {
     "fluss.model.tables.": "descriptions of tables that an adapter creates",
     "fluss.typed.": "classes of rows, of which the command line reads and prints files",
     "fluss.write.": "how frames of a library are written",
-    "fluss.cli.": "the frame of the command line, for the commands of other packages",
+    "fluss.cli.": "the group of commands, which the commands of other packages join",
     "fluss.rows.formats.civil": "days of the calendar, which texts of the command line name",
 }
 

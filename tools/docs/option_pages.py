@@ -11,7 +11,7 @@ from typing import Any, Final
 import click
 
 from fluss.cli.application import ENTRIES, application
-from fluss.cli.frame import Section
+from fluss.cli.command_group import Section
 from fluss.model.options.config_options import ClientOptions
 from fluss.model.options.declaration import Option
 from fluss.model.options.scan_options import SCAN_OPTIONS

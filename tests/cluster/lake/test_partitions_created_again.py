@@ -15,7 +15,7 @@ import fluss
 import fluss_polars
 from fluss.errors import UnsupportedOperationError
 from fluss_lake.lake_errors import LakeMismatchError
-from fluss_lake.tiering.maintenance import compact
+from fluss_lake.tiering.lake_maintenance import compact
 from fluss_lake.tiering.round_driver import RoundOptions
 from fluss_server import LocalCluster
 from tests.cluster.lake.conftest import LAKE

@@ -12,8 +12,8 @@ import pytest
 from fluss_lake.iceberg_parts import DATA, entries_of
 from fluss_lake.iceberg_writes import Change, commit_change
 from fluss_lake.lake_errors import LakeConflictError
-from fluss_lake.tiering import maintenance
-from fluss_lake.tiering.maintenance import clean, compact, expire
+from fluss_lake.tiering import lake_maintenance
+from fluss_lake.tiering.lake_maintenance import clean, compact, expire
 from fluss_lake.tiering.round_driver import RoundOptions, commit_round
 from tests.cluster.lake.conftest import LAKE
 from tests.support.lake.rounds import begun, one_round, written
@@ -118,7 +118,7 @@ def test_a_compaction_that_meets_a_round_begins_again(session, iceberg, monkeypa
     for start in (0, 10):
         table.append({"id": list(range(start, start + 10)), "n": [0] * 10})
         one_round(table)
-    commit, met = maintenance.commit_change, []
+    commit, met = lake_maintenance.commit_change, []
 
     def late(lake, base_id, change):
         if len(met) < 1:
@@ -127,14 +127,14 @@ def test_a_compaction_that_meets_a_round_begins_again(session, iceberg, monkeypa
             commit_change(other, base_id, Change(properties={"who": "another"}))
         return commit(lake, base_id, change)
 
-    monkeypatch.setattr(maintenance, "commit_change", late)
+    monkeypatch.setattr(lake_maintenance, "commit_change", late)
     assert compact(table.__fluss_table__(), RoundOptions()).rows == 20
     before = on_disk(iceberg(table))
 
     def always(lake, *_):
         raise LakeConflictError("Another program.")
 
-    monkeypatch.setattr(maintenance, "commit_change", always)
+    monkeypatch.setattr(lake_maintenance, "commit_change", always)
     table.append({"id": list(range(20, 30)), "n": [0] * 10})
     one_round(table)
     after_round = on_disk(iceberg(table))

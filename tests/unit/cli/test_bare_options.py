@@ -8,12 +8,12 @@ import pytest
 import typer
 from typer.testing import CliRunner
 
-from fluss.cli.frame import FrameCommand
+from fluss.cli.command_group import FlussCommand
 
 app = typer.Typer()
 
 
-@app.command(cls=FrameCommand)
+@app.command(cls=FlussCommand)
 def show(
     lake: Annotated[str | None, typer.Option(metavar="[CATALOG]")] = None,
     port: Annotated[int, typer.Option()] = 1,

@@ -32,16 +32,18 @@ def cluster(monkeypatch):
             return [each for each in ("log", "shop") if each.startswith(argument)]
         return ["day=1"] if kind == "partitions" else tables[argument]
 
-    monkeypatch.setattr("fluss.admin.names.names_at", ask_names)
+    monkeypatch.setattr("fluss.admin.name_lists.names_at", ask_names)
     for kind in ("table", "database"):
         monkeypatch.setattr(
-            f"fluss.admin.names.{kind}_names", lambda prefix, kind=kind: (f"{kind}s", prefix)
+            f"fluss.admin.name_lists.{kind}_names", lambda prefix, kind=kind: (f"{kind}s", prefix)
         )
     monkeypatch.setattr(
-        "fluss.admin.names.column_names",
+        "fluss.admin.name_lists.column_names",
         lambda table, only_key=False: ("columns", table),  # noqa: ARG005
     )
-    monkeypatch.setattr("fluss.admin.names.partition_names", lambda table: ("partitions", table))
+    monkeypatch.setattr(
+        "fluss.admin.name_lists.partition_names", lambda table: ("partitions", table)
+    )
     monkeypatch.delenv("FLUSS_URL", raising=False)
     return asked
 

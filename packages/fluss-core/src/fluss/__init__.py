@@ -59,16 +59,16 @@ if TYPE_CHECKING:
         AlterConfigOpType as AlterConfigOpType,
         ConfigEntry as ConfigEntry,
     )
-    from fluss.model.cluster.health import (
-        ClusterHealth as ClusterHealth,
-        ClusterHealthStatus as ClusterHealthStatus,
-    )
     from fluss.model.cluster.rebalance import (
         GoalType as GoalType,
         RebalanceProgress as RebalanceProgress,
         RebalanceResultForBucket as RebalanceResultForBucket,
         RebalanceStatus as RebalanceStatus,
         ServerTag as ServerTag,
+    )
+    from fluss.model.cluster.replica_health import (
+        ClusterHealth as ClusterHealth,
+        ClusterHealthStatus as ClusterHealthStatus,
     )
     from fluss.model.offsets import (
         EARLIEST_OFFSET as EARLIEST_OFFSET,
@@ -179,7 +179,7 @@ _HOMES = {
         "ResourceType",
     ),
     "model.cluster.configs": ("AlterConfig", "AlterConfigOpType", "ConfigEntry"),
-    "model.cluster.health": ("ClusterHealth", "ClusterHealthStatus"),
+    "model.cluster.replica_health": ("ClusterHealth", "ClusterHealthStatus"),
     "model.cluster.rebalance": (
         "GoalType",
         "RebalanceProgress",

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Final
 
 import typer
 
-from fluss.cli.frame import FrameCommand, FrameGroup
+from fluss.cli.command_group import FlussCommand, FlussGroup
 from fluss.cli.global_options import GlobalOptions
 from fluss.cli.user_folders import state_folder
 from fluss.hints import Door
@@ -210,7 +210,7 @@ def expire(
     """
     import time
 
-    from fluss_lake.tiering.maintenance import expire as expire_snapshots
+    from fluss_lake.tiering.lake_maintenance import expire as expire_snapshots
 
     options: GlobalOptions = context.obj
     before_ms = time.time_ns() // 1_000_000 - _milliseconds(older_than)
@@ -242,7 +242,7 @@ def clean(
     """
     import time
 
-    from fluss_lake.tiering.maintenance import clean as remove_orphans
+    from fluss_lake.tiering.lake_maintenance import clean as remove_orphans
 
     options: GlobalOptions = context.obj
     age_ms = _milliseconds(older_than)
@@ -276,7 +276,7 @@ def compact(
         fluss tier compact
         fluss tier compact -t shop.orders --file-size 512
     """
-    from fluss_lake.tiering.maintenance import compact as compact_table
+    from fluss_lake.tiering.lake_maintenance import compact as compact_table
 
     options: GlobalOptions = context.obj
     for table, rounds in _each_table(options, tables, file_bytes=file_size * 1024 * 1024):
@@ -383,7 +383,7 @@ def _stopped_by_signals(service: TieringService) -> Iterator[None]:
 
 
 app = typer.Typer(
-    cls=FrameGroup,
+    cls=FlussGroup,
     help=run.__doc__,
     add_completion=False,
     rich_markup_mode=None,
@@ -391,4 +391,4 @@ app = typer.Typer(
 )
 app.callback()(run)
 for _each in (status, expire, clean, compact):
-    app.command(_each.__name__, cls=FrameCommand)(_each)
+    app.command(_each.__name__, cls=FlussCommand)(_each)

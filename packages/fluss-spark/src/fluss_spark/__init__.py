@@ -15,6 +15,7 @@ if find_spec("pyspark") is None:
     raise MissingExtraError("fluss_spark needs PySpark.", hint=how_to_install("fluss-spark[spark]"))
 
 from fluss_spark.data_source import FlussDataSource
+from fluss_spark.refreshed_views import refresh
 from fluss_spark.spark_session import (
     enable,
     explain,
@@ -24,7 +25,6 @@ from fluss_spark.spark_session import (
     upsert_batches,
 )
 from fluss_spark.tiering import tier
-from fluss_spark.views import refresh
 
 __all__ = [
     "FlussDataSource",

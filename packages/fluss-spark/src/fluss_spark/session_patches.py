@@ -8,7 +8,7 @@
   of their frame. They look up formats in the active session of the calling thread, and a thread
   that Python starts has none, so Spark does not find the format there.
 
-`fluss_spark.views` extends further methods in the same way, with `patch`.
+`fluss_spark.refreshed_views` extends further methods in the same way, with `patch`.
 """
 
 from __future__ import annotations

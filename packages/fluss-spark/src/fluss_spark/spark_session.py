@@ -24,9 +24,9 @@ from fluss.errors import (
 from fluss.hints import Door
 from fluss_spark.data_source import FlussDataSource
 from fluss_spark.java_home import java_home
+from fluss_spark.refreshed_views import refresh_by_itself
 from fluss_spark.session_patches import activate_in_all_threads, give_time_zone, zone_of_session
 from fluss_spark.spark_options import TIME_ZONE, check_no_password, read_options
-from fluss_spark.views import refresh_by_itself
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession

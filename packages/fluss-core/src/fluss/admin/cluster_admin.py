@@ -7,7 +7,6 @@ from collections.abc import Iterable, Sequence
 from fluss.admin.requests import AdminRequests
 from fluss.errors import InvalidValueError
 from fluss.model.cluster.configs import AlterConfig, ConfigEntry, ConfigSource
-from fluss.model.cluster.health import ClusterHealth, ClusterHealthStatus
 from fluss.model.cluster.rebalance import (
     GoalType,
     RebalanceProgress,
@@ -15,6 +14,7 @@ from fluss.model.cluster.rebalance import (
     RebalanceStatus,
     ServerTag,
 )
+from fluss.model.cluster.replica_health import ClusterHealth, ClusterHealthStatus
 from fluss.model.paths import TableBucket
 from fluss.wire import messages
 from fluss.wire.table_paths import read_bucket

@@ -86,7 +86,7 @@ def _run() -> int:
         _complain(f"the command line needs: {how_to_install('fluss-core[cli]')}")
         return REFUSED
     from fluss.cli.application import application
-    from fluss.cli.frame import UnknownCommandError
+    from fluss.cli.command_group import UnknownCommandError
     from fluss.cli.global_options import GlobalOptions
     from fluss.cli.log_output import logging_as
     from fluss.errors import FlussError

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from fluss.cli.frame import CommandEntry, RootGroup, Section, root_of
+from fluss.cli.command_group import CommandEntry, RootGroup, Section, root_of
 from fluss.cli.global_options import declare
 
 _READ: Final = "fluss.cli.commands.read_commands"

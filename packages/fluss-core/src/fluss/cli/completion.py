@@ -210,20 +210,20 @@ def _choices(parameter: Any) -> list[str]:
 
 
 def _asked(place: _Place, ask: Any) -> list[str]:
-    from fluss.admin.names import names_at
+    from fluss.admin.name_lists import names_at
 
     cluster = place.cluster()
     return names_at(cluster.url, cluster.profile, ask)
 
 
 def _tables(place: _Place, incomplete: str) -> list[str]:
-    from fluss.admin.names import table_names
+    from fluss.admin.name_lists import table_names
 
     return _asked(place, table_names(incomplete))
 
 
 def _databases(place: _Place, incomplete: str) -> list[str]:
-    from fluss.admin.names import database_names
+    from fluss.admin.name_lists import database_names
 
     return _asked(place, database_names(incomplete))
 
@@ -235,7 +235,7 @@ def _databases_and_tables(place: _Place, incomplete: str) -> list[str]:
 
 def _columns(place: _Place, incomplete: str) -> list[str]:
     """Return lists of columns: what is typed up to the last comma, and one more."""
-    from fluss.admin.names import column_names
+    from fluss.admin.name_lists import column_names
 
     before, comma, _ = incomplete.rpartition(",")
     table = place.table()
@@ -248,7 +248,7 @@ def _columns(place: _Place, incomplete: str) -> list[str]:
 
 def _cells(place: _Place, incomplete: str) -> list[str]:
     """Return `column=` for each column that the line does not have yet."""
-    from fluss.admin.names import column_names
+    from fluss.admin.name_lists import column_names
 
     table = place.table()
     if table is None or "=" in incomplete or incomplete.startswith("{"):
@@ -259,7 +259,7 @@ def _cells(place: _Place, incomplete: str) -> list[str]:
 
 
 def _keys(place: _Place, incomplete: str) -> list[str]:
-    from fluss.admin.names import column_names
+    from fluss.admin.name_lists import column_names
 
     table = place.table()
     before, comma, last = incomplete.rpartition(",")
@@ -271,7 +271,7 @@ def _keys(place: _Place, incomplete: str) -> list[str]:
 
 
 def _partitions(place: _Place, incomplete: str) -> list[str]:  # noqa: ARG001 - a finder
-    from fluss.admin.names import partition_names
+    from fluss.admin.name_lists import partition_names
 
     table = place.table()
     return [] if table is None else _asked(place, partition_names(table))

@@ -13,7 +13,7 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, Final
 
 from fluss.admin.admin import admin_of
-from fluss.admin.names import NAMES_MAX, Ask, table_names
+from fluss.admin.name_lists import NAMES_MAX, Ask, table_names
 from fluss.errors import FlussError
 from fluss.session.show import within_moments
 

@@ -44,13 +44,13 @@ from fluss.model.tables.database import DatabaseDescriptor, DatabaseInfo
 from fluss.model.tables.descriptor import TableDescriptor
 from fluss.model.tables.table_info import TableInfo
 from fluss.scan.table_source import without_view
+from fluss.session.alter_keywords import table_changes
 from fluss.session.session_admin import SessionAdmin
 from fluss.session.session_many import SessionMany
 from fluss.session.session_tables import SessionTables, table_name_of
 from fluss.session.session_writes import SessionWrites
 from fluss.session.show import DATABASES_SHOWN_MAX, session_html, silent_html, within_moments
 from fluss.session.table import Table
-from fluss.session.table_changes import table_changes
 from fluss.write.table_from_frame import schema_of_frame
 
 T = TypeVar("T")

@@ -30,7 +30,7 @@ from fluss.records.arrow.batch_layout import BatchLayout
 from fluss.records.arrow.numpy_arrays import from_numpy
 from fluss.records.filter.row_filter import RowFilter
 from fluss.rows.buffers.columns import BoolArray
-from fluss.state.changes import Changes
+from fluss.state.key_changes import Changes
 from fluss.state.key_column import RowKeys
 from fluss.state.log_rows import Stretch, read_changes, stretches
 from fluss.state.plan_state import ASKED_FOR, backwards_without_images

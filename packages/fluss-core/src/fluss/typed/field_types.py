@@ -2,7 +2,7 @@
 
 A field that takes neither None nor has a default is NOT NULL. Inside of lists, dicts and nested
 classes everything may be NULL in the table, as in SQL's `ARRAY<INT>`; a NULL that a field does not
-take is refused when it is read. `typed.field_codecs` converts the values.
+take is refused when it is read. `typed.field_values` converts the values.
 """
 
 from __future__ import annotations

@@ -19,7 +19,8 @@ from fluss.model.types.data_type import DataType
 from fluss.model.values.target import shown
 from fluss.records.convert.to_python import python_values
 from fluss.typed.class_fields import ClassKind, kind_of
-from fluss.typed.field_codecs import (
+from fluss.typed.field_types import RowClass, RowField, row_class_of
+from fluss.typed.field_values import (
     FieldCodec,
     codec_of,
     constructor_of,
@@ -27,7 +28,6 @@ from fluss.typed.field_codecs import (
     not_made,
     null_refused,
 )
-from fluss.typed.field_types import RowClass, RowField, row_class_of
 
 _NO_COLUMN: Final = (
     "`session.apply_tables` adds columns, fluss.ColumnName names one, and fluss.NotStored marks a "

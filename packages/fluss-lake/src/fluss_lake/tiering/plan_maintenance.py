@@ -13,7 +13,7 @@ from fluss_lake.tiering.plan_round import LakeCommit
 SHARE_LARGE: Final = 0.75
 # Fewer small files than this are not rewritten.
 FILES_MIN: Final = 2
-# The names that rounds (`write_range`) and compactions (`maintenance`) give to files.
+# The names that rounds (`write_range`) and compactions (`lake_maintenance`) give to files.
 _WRITTEN: Final = re.compile(
     r"[0-9a-f]{16}-(?:\d+-)?\d+-[0-9a-f]{12}-(?:rows|deletes)-\d+\.parquet"
     r"|[0-9a-f]{16}-(?:[0-9a-f]{8}-)?\d+-\d+-compacted-\d+\.parquet"

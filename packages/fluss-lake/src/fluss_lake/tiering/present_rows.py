@@ -25,7 +25,7 @@ from fluss.rows.buffers.columns import Int64Array
 from fluss.state.key_column import RowKeys
 from fluss_lake.file_plan import DataFile
 from fluss_lake.file_reader import PartReader
-from fluss_lake.tiering.range_reader import with_place
+from fluss_lake.tiering.change_reader import with_place
 
 
 @dataclass(slots=True, eq=False)

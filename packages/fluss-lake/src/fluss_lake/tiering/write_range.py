@@ -3,7 +3,7 @@
 `write_range` is the only function that writes rows into a lake, for workers, Spark and programs.
 Rows of a log are appended. Changes by key are folded first: the last change of a key decides, and a
 key whose first change is not an insert had a row before, which is deleted. Folding takes bounded
-memory; changes that do not fit are spilled to disk (`fluss.state.changes`).
+memory; changes that do not fit are spilled to disk (`fluss.state.key_changes`).
 """
 
 from __future__ import annotations
@@ -26,14 +26,14 @@ from fluss.model.change_type import ChangeType
 from fluss.net.cancellation import Cancellation
 from fluss.records.arrow.numpy_arrays import from_numpy
 from fluss.rows.buffers.columns import BoolArray
-from fluss.state.changes import Changes
+from fluss.state.key_changes import Changes
 from fluss.state.key_column import RowKeys
 from fluss.state.state_at_offset import read_state
+from fluss_lake.tiering.change_reader import Stretch, read_range, with_place, with_place_schema
 from fluss_lake.tiering.file_writer import FileWriter
 from fluss_lake.tiering.lake_table import file_io
 from fluss_lake.tiering.lake_target import file_partition
 from fluss_lake.tiering.present_rows import ChangedKeys, PresentFiles, paths_of
-from fluss_lake.tiering.range_reader import Stretch, read_range, with_place, with_place_schema
 from fluss_lake.tiering.range_task import RangeTask, WriteMode, WrittenRange, describe
 
 

@@ -12,7 +12,7 @@ from fluss.wire import messages as pb
 from fluss.wire.api import ApiKey
 from fluss_server.access.request_rights import database as database_resource
 from fluss_server.catalog.alteration import altered_database
-from fluss_server.handlers.lake_tables import changing_tables
+from fluss_server.handlers.lake_definitions import changing_tables
 from fluss_server.request_handler import Call, message_handler
 from fluss_server.server_errors import request_error, with_code
 from fluss_server.server_node import Node

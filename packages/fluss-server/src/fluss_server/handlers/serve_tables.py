@@ -22,7 +22,7 @@ from fluss_server.catalog.creation import (
     with_defaults,
     with_properties,
 )
-from fluss_server.handlers.lake_tables import alter_in_lake, changing_tables, create_in_lake
+from fluss_server.handlers.lake_definitions import alter_in_lake, changing_tables, create_in_lake
 from fluss_server.lake.server_lake import ServerLake
 from fluss_server.request_handler import Call, message_handler
 from fluss_server.server_errors import request_error, with_code

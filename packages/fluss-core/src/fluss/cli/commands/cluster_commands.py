@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Annotated, Final
 
 import typer
 
+from fluss.cli.command_group import group_of
 from fluss.cli.confirming import YesOption, confirm
-from fluss.cli.frame import group_of
 from fluss.cli.global_options import GlobalOptions
 
 if TYPE_CHECKING:

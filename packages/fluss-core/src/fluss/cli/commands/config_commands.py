@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Annotated, Any, Final
 
 import typer
 
+from fluss.cli.command_group import group_of
 from fluss.cli.files.format_names import OutputFormat
-from fluss.cli.frame import group_of
 from fluss.cli.global_options import URL_VARIABLE, GlobalOptions
 
 if TYPE_CHECKING:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Final
 
 import typer
 
-from fluss.cli.frame import group_of
+from fluss.cli.command_group import group_of
 from fluss.cli.global_options import GlobalOptions
 from fluss.cli.scan_arguments import NameArgument, bound_text
 from fluss.errors import InvalidValueError

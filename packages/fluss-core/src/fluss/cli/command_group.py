@@ -1,4 +1,4 @@
-"""The frame in which all commands of `fluss` stand: the group that loads them, and their help.
+"""The group of all commands of `fluss`: it loads a command when it is used, and writes its help.
 
 A command is loaded when it is used, because it imports Arrow or an engine: `fluss -h` and
 completion know the names and summaries without loading one. Commands of other packages get the same
@@ -62,7 +62,7 @@ class CommandEntry:
     connects: bool = True
 
 
-class FrameCommand(TyperCommand):
+class FlussCommand(TyperCommand):
     """A command whose help ends with its examples, as they are written.
 
     An option whose `metavar` is in brackets may stand without its value, which is "" then.
@@ -99,7 +99,7 @@ class FrameCommand(TyperCommand):
         formatter.write_text(_NOTE)
 
 
-class FrameGroup(TyperGroup):
+class FlussGroup(TyperGroup):
     """A group of commands, such as `fluss partitions`; its commands take the global options."""
 
     def resolve_command(self, ctx: Any, args: list[str]) -> Any:
@@ -258,7 +258,7 @@ def group_of(help_text: str, functions: Mapping[str, Callable[..., None]]) -> ty
         functions: The function of each command.
     """
     app = typer.Typer(
-        cls=FrameGroup,
+        cls=FlussGroup,
         help=help_text,
         no_args_is_help=True,
         add_completion=False,
@@ -266,7 +266,7 @@ def group_of(help_text: str, functions: Mapping[str, Callable[..., None]]) -> ty
     )
     app.callback()(_nothing)
     for name, function in functions.items():
-        app.command(name, cls=FrameCommand)(function)
+        app.command(name, cls=FlussCommand)(function)
     return app
 
 
@@ -301,7 +301,7 @@ def _command_of(name: str, target: Any, **settings: Any) -> Any:
             return group
         target = _function_of(target)
     app = typer.Typer(add_completion=False, rich_markup_mode=None)
-    app.command(name, cls=FrameCommand, context_settings=settings)(target)
+    app.command(name, cls=FlussCommand, context_settings=settings)(target)
     return typer.main.get_command(app)
 
 

@@ -1,4 +1,4 @@
-"""The frame of the command line: one set of options, one prefix, help, quick starts."""
+"""The commands of `fluss`: one set of options, one prefix, help, quick starts."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ import fluss.session
 from fluss import cli
 from fluss.cli import main
 from fluss.cli.application import ENTRIES, application
-from fluss.cli.frame import EXAMPLES
+from fluss.cli.command_group import EXAMPLES
 from fluss.errors import FlussError
 
 OURS = [each for each in ENTRIES if each.target is not None]
@@ -187,7 +187,7 @@ def test_commands_of_other_packages_take_the_global_options(monkeypatch):
         def load(self):
             return other
 
-    monkeypatch.setattr("fluss.cli.frame.entry_points", lambda group: [Point()])  # noqa: ARG005
+    monkeypatch.setattr("fluss.cli.command_group.entry_points", lambda group: [Point()])  # noqa: ARG005
     monkeypatch.setattr(
         sys, "argv", ["fluss", "-q", "probe", "--url", "h:1", "--shout", "-o", "csv"]
     )
@@ -199,7 +199,7 @@ def test_commands_of_other_packages_take_the_global_options(monkeypatch):
 
 
 def test_a_missing_package_is_named(run, monkeypatch):
-    monkeypatch.setattr("fluss.cli.frame.entry_points", lambda group: [])  # noqa: ARG005
+    monkeypatch.setattr("fluss.cli.command_group.entry_points", lambda group: [])  # noqa: ARG005
     code, _, err = run("sql", "SELECT 1")
     assert code == 1
     assert err == (

@@ -4,7 +4,7 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from fluss.state.changes import Changes
+from fluss.state.key_changes import Changes
 from fluss.state.key_column import parts_of
 
 SCHEMA = pa.schema([("id", pa.int64()), ("text", pa.string())])
