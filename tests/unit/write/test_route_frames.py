@@ -111,6 +111,29 @@ def test_each_table_gets_its_rows_in_their_order(names, kind):
 
 
 @given(
+    values=st.lists(st.sampled_from("abcdef"), max_size=40),
+    kind=st.sampled_from(["plain", "dictionary", "view", "nested", "dicts", "chunks", "stream"]),
+)
+def test_several_values_may_name_one_table_whose_rows_keep_their_order(values, kind):
+    """Kinds of events, for example; or a name with and without its database."""
+    names = {each: NAMES[number % 2] for number, each in enumerate("abcdef")}
+    table = frame(values, kind)
+    data = table
+    if kind == "dicts":
+        data = table.to_pylist()
+    elif kind == "chunks":
+        data = pa.concat_tables([table.slice(0, 7), table.slice(7, 0), table.slice(7)])
+    elif kind == "stream":
+        data = pa.RecordBatchReader.from_batches(table.schema, table.to_batches(max_chunksize=5))
+    writer, counts = routed(data, names=names)
+    expected: dict[str, list] = {}
+    for row in table.to_pylist():
+        expected.setdefault(names[row.pop("t")], []).append(row)
+    assert writer.rows() == expected
+    assert counts == {name: len(rows) for name, rows in expected.items()}
+
+
+@given(
     names=st.lists(st.sampled_from(NAMES), max_size=20),
     bad=st.sampled_from([None, "d.e", "d", "D.A", ""]),
     at=st.integers(0, 20),

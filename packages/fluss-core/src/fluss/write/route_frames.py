@@ -214,7 +214,7 @@ def _of_batch(
 ) -> list[_Share]:
     if not batch.num_rows:
         return []
-    codes, values = _coded(batch.column(routing.by))
+    codes, paths = _tables_of(writer, batch.column(routing.by), routing)
     order = np.argsort(codes, kind="stable")
     edges = [0, *(np.flatnonzero(np.diff(codes[order])) + 1).tolist(), len(order)]
     in_order = bool((np.diff(order) == 1).all())
@@ -223,11 +223,31 @@ def _of_batch(
     for start, stop in pairwise(edges):
         positions = order[start:stop]
         with rows_counted(positions=positions), _at_first_row():
-            path = routing.path(values[codes[positions[0]]])
+            path = paths[codes[positions[0]]]
             info = writer.writer(path).info
             own = _own_columns(info, ordered.slice(start, stop - start), routing)
             shares.append(_share(writer, path, routing, own, positions + first))
     return shares
+
+
+def _tables_of(
+    writer: ManyWriter, column: pa.Array, routing: Routing
+) -> tuple[Int64Array, list[TablePath]]:
+    """A code for the table of each row, and the table of each code.
+
+    Several values may name one table, whose rows must keep their order.
+    """
+    codes, values = _coded(column)
+    places: dict[TablePath, int] = {}
+    code_of_value = np.zeros(len(values), dtype=np.int64)
+    # Codes count up in the order in which their values come first.
+    first_rows = np.flatnonzero(np.diff(np.maximum.accumulate(codes), prepend=-1))
+    for value, row in enumerate(first_rows.tolist()):
+        with rows_counted(first=row), _at_first_row():
+            path = routing.path(values[value])
+            writer.writer(path)
+            code_of_value[value] = places.setdefault(path, len(places))
+    return code_of_value[codes], list(places)
 
 
 def _reordered(batch: pa.RecordBatch, order: Int64Array) -> pa.RecordBatch:
