@@ -74,6 +74,22 @@ def test_nothing_of_the_partition_is_sent_until_they_are_placed(harness):
     assert harness.plan.is_idle
 
 
+def test_a_guess_that_is_queued_after_a_batch_that_knew_better_is_placed_again(harness):
+    """Another thread may learn the count, and queue its batch, while rows are being encoded."""
+    harness.view = counted(4)
+    knew = harness.add(0, path=EU, bucket_count=4)
+    guess = harness.add(0, path=EU, bucket_count=2)
+    later = harness.add(2, path=EU, bucket_count=4)  # of the thread that guessed before
+    found = harness.next_requests()
+    assert found.misplaced == [[guess]]
+    assert found.requests == []
+    placed = harness.made(2, path=EU, bucket_count=4)
+    harness.plan.placed_again(EU, [(guess, [placed])], now=harness.now)
+    sent = harness.sent()
+    assert sorted(map(id, sent)) == sorted(map(id, [knew, placed, later]))
+    assert [each for each in sent if each.bucket_id == 2] == [placed, later]
+
+
 def test_a_batch_that_was_refused_for_its_count_is_placed_again(harness):
     harness.view = counted(2)
     first, second = harness.add(0, path=EU, bucket_count=2), harness.add(0, path=EU, bucket_count=2)

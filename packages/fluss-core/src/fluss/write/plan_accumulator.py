@@ -48,6 +48,8 @@ class BucketQueue:
         # The partition's own name, while its rows go to the partition of history.
         self.original: str | None = None
         self.waiting: deque[WriteBatch] = deque()
+        # Whether batches may wait that were placed by different bucket counts.
+        self._is_mixed = False
         self.in_flight: list[WriteBatch] = []
         self.repair: Repair | None = None
         self.not_before = 0.0
@@ -70,17 +72,29 @@ class BucketQueue:
         if self.is_idle:
             self.progress_at = now
         batch.queued_at = now
+        if self.waiting and self.waiting[-1].bucket_count != batch.bucket_count:
+            self._is_mixed = True
         self.waiting.append(batch)
+
+    def has_misplaced(self, bucket_count: int) -> bool:
+        """Whether a batch waits that was placed by another bucket count."""
+        if not self._is_mixed:
+            return bool(self.waiting) and self.waiting[0].bucket_count != bucket_count
+        counts = {each.bucket_count for each in self.waiting}
+        self._is_mixed = len(counts) > 1
+        return bool(counts - {bucket_count})
 
     def insert(self, batch: WriteBatch, *, now: float) -> None:
         """Queue a batch before those whose rows came later."""
         if self.is_idle:
             self.progress_at = now
+        self._is_mixed = True
         place = sum(each.order <= batch.order for each in self.waiting)
         self.waiting.insert(place, batch)
 
     def take_back(self, batch: WriteBatch) -> None:
         """Queue a batch that must be retried, before all that came after it."""
+        self._is_mixed = True
         earlier = [each for each in self.waiting if each.order < batch.order]
         for _ in earlier:
             self.waiting.popleft()

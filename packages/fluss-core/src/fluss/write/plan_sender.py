@@ -362,7 +362,7 @@ class SendPlan:
                 continue
             if any(each.bucket_count != count for each in queue.in_flight):
                 in_flight.add(path)
-            if queue.waiting and queue.waiting[0].bucket_count != count:
+            if queue.has_misplaced(count):
                 wrong.add(path)
         for path in wrong - in_flight - self._replacing.keys():
             self._take_misplaced(path, view.bucket_count(path) or 0, found)
