@@ -1,10 +1,13 @@
-"""What a flush waits for."""
+"""What a flush waits for, and a row that fills a buffer."""
 
 from __future__ import annotations
 
 import asyncio
 
+import pytest
+
 from fluss.model.types.factory import DataTypes
+from fluss.write.write_memory import WriteMemory
 from tests.unit.write.test_row_taker import appender, table
 
 ROWS = {"n": DataTypes.int(), "text": DataTypes.string()}
@@ -30,3 +33,25 @@ def test_a_flush_waits_for_what_a_worker_has_queued_a_moment_ago():
         await flushing
 
     asyncio.run(flush())
+
+
+class TakenMeanwhile(WriteMemory):
+    """Memory that another thread takes right after this one has seen that some is left."""
+
+    looks = 0
+
+    @property
+    def is_left(self):
+        self.looks += 1
+        return self.looks == 1
+
+
+@pytest.mark.usefixtures("row_functions")
+def test_a_row_that_was_taken_raises_nothing_where_its_full_buffer_finds_no_memory():
+    core = appender(table(ROWS), batch_bytes_max=300, has_dynamic_batches=False)
+    core._sender.memory = TakenMeanwhile(1, wait_ms_max=1)
+    rows = 0
+    while core.rows_taken == rows and not core._sender.queued:
+        core.take((rows, TEXT))
+        rows += 1
+    assert rows < 10, "the buffer is full"

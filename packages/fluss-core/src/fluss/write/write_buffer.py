@@ -140,9 +140,13 @@ class WriteBuffer:
         return handle
 
     def seal_full(self) -> None:
-        """Seal a full buffer; without memory for it, the next row waits."""
-        if self._sender.memory.is_left:
-            self.seal()
+        """Seal a full buffer; without memory for it, the next row waits.
+
+        This one was taken, so the caller must get no error: it would write the row again.
+        """
+        with self._sealing:
+            if self._sender.memory.is_left:
+                self.seal(waits=False)
 
     def add_alone(self, cells: Cells, runs: Runs, size: int, deletes: bool) -> WriteResultHandle:  # noqa: ARG002, FBT001 - called like `add_row`
         """Take one row that may be too large, and encode it immediately."""
