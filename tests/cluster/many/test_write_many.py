@@ -4,6 +4,7 @@ import gc
 import threading
 import time
 from dataclasses import dataclass
+from functools import partial
 from typing import NamedTuple
 
 import pandas as pd
@@ -20,8 +21,10 @@ from fluss.errors import (
     TableNotFoundError,
     UnsupportedOperationError,
 )
+from fluss.model.paths import TablePath
 from fluss.net.engine_thread import engine
 from fluss.write import many_writer, table_writer
+from fluss.write.table_writer import WHOLE_ROWS
 from tests.cluster.many.conftest import LOG
 
 
@@ -85,6 +88,74 @@ def test_a_row_after_an_update_replaces_it(session, keyed, between):
             writer.flush()
             assert rows_of(keyed)[0] == user(1, "after", number)
             assert rows_of(keyed)[1]["age"] == number
+
+
+def test_rows_of_a_table_that_was_removed_and_added_again_keep_their_order(session, keyed):
+    with session.write_many() as writer:
+        writer.upsert(keyed, user(1, "before"))
+        writer.remove(keyed)
+        writer.upsert(keyed, user(1, "after"))
+        for number in range(40_000):  # fill a buffer, which is sent before the flush
+            writer.upsert(keyed, user(2, "many", number))
+        writer.flush()
+    assert rows_of(keyed) == [user(1, "after"), user(2, "many", 39_999)]
+
+
+@pytest.mark.parametrize("when", ["selected", "altered", "removed"])
+def test_a_row_that_is_taken_while_its_writer_is_replaced_keeps_its_place(session, keyed, when):
+    """Another thread may change what the short way of single rows relies on at any moment."""
+    path = TablePath.parse(keyed.name)
+    core = many_writer.ManyWriter(session._connection, None, clock=time.monotonic)
+
+    def change():
+        if when == "selected":
+            core.take(path, "update", {"id": 2, "age": 0})
+        elif when == "altered":
+            session.alter_table("users", add_columns={"more": "STRING"})
+            core.take(path, "upsert", {**user(2), "more": "x"})
+        else:
+            core.remove(path)
+
+    take = core.taker(path, "upsert")
+    table_writer = core.writer(path)
+    whole = table_writer._cores[WHOLE_ROWS]
+    plain, whole.taker = whole.taker, lambda row: (change(), plain(row))[1]
+    take = table_writer.taker(partial(core.take, path, "upsert"))
+    take(user(1, "first"))
+    if when == "selected":
+        core.take(path, "update", {"id": 1, "age": 99})
+    else:
+        core.take(path, "upsert", user(1, "last", 99))
+    for each in reversed(core._all()):  # a buffer may be sent at any moment
+        each.seal()
+    session._connection.engine.run(core.flush())
+    assert core.outcome(0).rows == {"selected": 3, "altered": 3, "removed": 2}[when]
+    (row,) = [each for each in rows_of(session.table("users")) if each["id"] == 1]
+    assert (row["name"], row["age"]) == ("first" if when == "selected" else "last", 99)
+
+
+@pytest.mark.parametrize("when", ["altered", "removed"])
+def test_the_short_way_of_single_rows_ends_with_its_writer(session, keyed, when):
+    path = TablePath.parse(keyed.name)
+    core = many_writer.ManyWriter(session._connection, None, clock=time.monotonic)
+    take = core.taker(path, "upsert")
+    take(user(1, "first"))
+    if when == "altered":
+        session.alter_table("users", add_columns={"more": "STRING"})
+        core.take(path, "upsert", {**user(2), "more": "x"})
+        new = core.writer(path)
+        take(user(1, "last"))
+        assert new.rows_taken == 3
+    else:
+        retired = core.writer(path)
+        core.remove(path)
+        take(user(1, "last"))
+        assert core.tables == (path,)
+        # Another thread may have looked up the writer before it was removed.
+        retired.taker(partial(core.take, path, "upsert"))(user(1, "last"))
+        assert core.writer(path).rows_taken == 2
+    session._connection.engine.run(core.flush())
+    assert rows_of(session.table("users"))[0]["name"] == "last"
 
 
 def test_changes_are_applied_by_kind(session, log, keyed):
@@ -190,6 +261,34 @@ def test_a_column_that_is_added_meanwhile_is_written(session, log, keyed):
         assert writer.flush().rows == 4
     assert [each["more"] for each in rows_of(session.table("clicks"))] == [None, "row"]
     assert [each["more"] for each in rows_of(session.table("users"))] == [None, "frame"]
+
+
+@pytest.mark.parametrize("kind", ["reader", "generator"])
+def test_the_rest_of_a_stream_is_not_written_without_the_batch_that_was_refused(
+    session, keyed, kind
+):
+    """A refused frame is checked again with current columns; a stream can be read only once."""
+
+    def stream(*parts, **more):
+        batches = [
+            pa.record_batch({"id": ids, "name": ["x"] * len(ids), "age": pa.nulls(len(ids), pa.int32()), **more})
+            for ids in parts
+        ]  # fmt: skip
+        schema = batches[0].schema
+        return pa.RecordBatchReader.from_batches(schema, batches) if kind == "reader" else iter(batches)  # fmt: skip
+
+    null = pa.array([3, None], pa.int64())
+    with session.write_many([keyed]) as writer:
+        writer.upsert(keyed, user(0))
+        session.alter_table("users", set_properties={"note": "changed meanwhile"})
+        with pytest.raises(InvalidValueError, match="NULL") as refused:
+            writer.upsert(keyed, stream([1, 2], null, [5, 6]))
+        assert (refused.value.row, refused.value.table) == (3, keyed.name)
+        session.alter_table("users", add_columns={"more": "STRING"})
+        writer.upsert(keyed, stream([7], [8], more=["new"]))
+    found = session.table("users").to_arrow().sort_by("id")
+    assert found["id"].to_pylist() == [0, 1, 2, 7, 8]
+    assert found["more"].to_pylist() == [None, None, None, "new", "new"]
 
 
 def test_columns_that_are_added_one_after_another_are_written(session, log):

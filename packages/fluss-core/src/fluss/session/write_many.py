@@ -195,7 +195,9 @@ class _RowMethods:
                     return
         self._take(mode, table, data)
         if data.__class__ in _PLAIN:
-            takers[table] = self._core.writer(self._path(table)).taker()
+            takers[table] = self._core.taker(self._path(table), mode)
+            if self._core.is_closed:
+                takers.clear()  # another thread may have closed it before the line above
 
     def _take(
         self,

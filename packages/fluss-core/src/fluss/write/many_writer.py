@@ -10,7 +10,10 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Coroutine, Iterable, Sequence
+from functools import partial
 from typing import Any, Final, TypeVar
+
+import pyarrow as pa
 
 from fluss.connection.connection import ClientConnection, TableHandle
 from fluss.errors import (
@@ -25,7 +28,7 @@ from fluss.errors import (
 from fluss.model.did_you_mean import did_you_mean
 from fluss.model.paths import TablePath
 from fluss.waiting import InterruptibleLock
-from fluss.write.caller_rows import naming_frame
+from fluss.write.caller_rows import frame_kind_of, naming_frame
 from fluss.write.flush_report import FlushReport, failed_flush, flush_report
 from fluss.write.frame_checks import Mode
 from fluss.write.table_writer import (
@@ -35,6 +38,7 @@ from fluss.write.table_writer import (
     TableWriter,
     is_single_row,
 )
+from fluss.write.tabular import frame_of, frame_of_keys
 from fluss.write.writer_pool import writer_pool
 
 T = TypeVar("T")
@@ -157,13 +161,13 @@ class ManyWriter:
         """Write with the current metadata of a table from now on; return whether it has changed."""
         if writer.info == current.info:
             return False
-        writer.seal()  # its rows are sent before those of the new writer
         self._retire(writer)
         self._writers[current.info.table_path] = TableWriter(current, first=writer.rows_taken)
         self.when_changed()
         return True
 
     def _retire(self, writer: TableWriter) -> None:
+        writer.retire()  # its rows are sent before those of a new writer
         # It is added here before it is removed there, so that a concurrent flush finds it.
         self._retired.append(writer)
         if len(self._retired) > _RETIRED_MAX:
@@ -222,26 +226,50 @@ class ManyWriter:
         All rows in memory are checked before the first one is accepted.
         """
         self.look(1)
+        if columns is None and is_single_row(data):
+            return [self._take_row(path, mode, data, merge_mode)]
+        with naming_frame(data):
+            try:
+                return self._take_frame(path, mode, data, columns, merge_mode)
+            except _BY_FACTS as error:
+                raise error.add_context(table=str(path)) from None
+
+    def _take_row(self, path: TablePath, mode: Mode, row: Any, merge_mode: MergeMode | None) -> Any:
         writer = self.writer(path)
         try:
-            return self._taken_by(writer, mode, data, columns, merge_mode)
+            return writer.take_row(mode, row, merge_mode)
         except _BY_FACTS as error:
+            error.add_context(frame=frame_kind_of(row))
             if not self._has_changed(writer, error):
                 raise error.add_context(table=str(path)) from None
-        return self._taken_by(self.writer(path), mode, data, columns, merge_mode)
+        return self.writer(path).take_row(mode, row, merge_mode)
 
-    def _taken_by(
+    def _take_frame(
         self,
-        writer: TableWriter,
+        path: TablePath,
         mode: Mode,
         data: Any,
         columns: Sequence[str] | None,
         merge_mode: MergeMode | None,
     ) -> list[Any]:
-        with naming_frame(data):
-            if columns is None and is_single_row(data):
-                return [writer.take_row(mode, data, merge_mode)]
-            return writer.take(writer.prepare(mode, data, columns, merge_mode))
+        writer = self.writer(path)
+        keys = writer.info.primary_keys
+        frame = frame_of_keys(data, keys) if mode == "delete" else frame_of(data)
+        try:
+            prepared = writer.prepare(mode, frame, columns, merge_mode)
+            if not frame.is_whole:
+                # It can be read only once, so its columns are checked before it is read.
+                prepared.check.prepare(pa.RecordBatch.from_pylist([], schema=frame.schema), 0)
+        except _BY_FACTS as error:
+            if not self._has_changed(writer, error):
+                raise
+            writer = self.writer(path)
+            prepared = writer.prepare(mode, frame, columns, merge_mode)
+        return writer.take(prepared)
+
+    def taker(self, path: TablePath, mode: Mode) -> Callable[[Any], Any]:
+        """A function for single whole rows of a table; see `TableWriter.taker`."""
+        return self.writer(path).taker(partial(self.take, path, mode))
 
     def prepare(self, path: TablePath, mode: Mode | None, data: Any) -> PreparedRows:
         """Check rows for a table, but accept none. Without a mode, the table's kind decides."""
@@ -256,10 +284,7 @@ class ManyWriter:
     def take_prepared(self, prepared: PreparedRows) -> None:
         """Accept checked rows."""
         self.look(ROWS_PER_LOOK)
-        writer = prepared.writer
-        writer.take(prepared)
-        if self._writers.get(writer.info.table_path) is not writer:
-            writer.seal()  # the table has changed meanwhile: send these rows before later ones
+        prepared.writer.take(prepared)
 
     def look(self, rows: int) -> None:
         """Wait while the memory for writes is full; encode open rows if there are too many.

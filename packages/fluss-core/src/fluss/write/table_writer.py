@@ -88,6 +88,7 @@ class TableWriter:
         self._cores: OrderedDict[_CoreKey, RowWriter] = OrderedDict()
         self._current: RowWriter | None = None
         self._first = first
+        self._is_retired = False
         self._checks: OrderedDict[object, FrameCheck] = OrderedDict()
         self._counts: dict[str, int] = {}
         self._counting = Lock()
@@ -103,21 +104,46 @@ class TableWriter:
         current = self._current  # another thread may exchange it
         return current.open_rows.bytes if current is not None else 0
 
-    def taker(self) -> Callable[[Any], Any]:
+    def taker(self, otherwise: Callable[[Any], Any]) -> Callable[[Any], Any]:
         """A function for single whole rows, appended or upserted.
 
-        It does without the lock of this writer as long as whole rows are what is written. Rows that
-        were updated in part since then are queued before the next whole row.
+        It does without the lock of this writer as long as whole rows are what is written. Another
+        thread may end that at any moment; then the function seals the row that it has taken, so
+        that no later row of its caller is written before it.
+
+        Args:
+            otherwise: Takes a row where this writer was retired, or has updated rows in part.
         """
         with self._lock:
             core = self._select(WHOLE_ROWS)
+            self._seal_if_retired()
         take = core.taker
-        mode: Mode = "upsert" if self.info.has_primary_key() else "append"
 
         def take_whole_row(row: Any) -> Any:
-            return take(row) if self._current is core else self.take_row(mode, row)
+            if self._current is not core:
+                return otherwise(row)
+            handle = take(row)
+            if self._current is not core:
+                core.seal(waits=False)
+            return handle
 
         return take_whole_row
+
+    def retire(self) -> None:
+        """Queue all rows, because another writer takes the rows of the table from now on.
+
+        A thread that still holds this writer may take rows with it, which are queued immediately.
+
+        Raises:
+            LimitExceededError: There was no memory in time. The writer goes on.
+        """
+        with self._lock:
+            self._current, self._is_retired = None, True
+            try:
+                self.seal()
+            except BaseException:
+                self._is_retired = False
+                raise
 
     # --- single rows --------------------------------------------------------------------------
 
@@ -137,6 +163,7 @@ class TableWriter:
             handle = core.take_plainly(row, deletes=mode == "delete")
             if mode in {"delete", "update"}:
                 self._count({mode: 1})
+            self._seal_if_retired()
             return handle
 
     def _updated(self, row: Any) -> tuple[int, ...]:
@@ -192,6 +219,7 @@ class TableWriter:
                     handles.append(core.take_rows([piece.rows], deletes=is_delete))
                 if prepared.check.is_changelog or prepared.check.mode in {"delete", "update"}:
                     self._count(piece.counts)
+                self._seal_if_retired()
         return handles
 
     def _check(self, frame: Frame, mode: Mode, columns: Sequence[str] | None) -> FrameCheck:
@@ -254,6 +282,13 @@ class TableWriter:
             "different sets of columns.",
             hint="Flush more often, or write the same columns of all rows.",
         )
+
+    def _seal_if_retired(self) -> None:
+        """Queue a row that came late: the next rows of its caller go to another writer."""
+        if self._is_retired:
+            self._current = None  # before the sealing; see `taker`
+            for core in self._cores.values():
+                core.seal(waits=False)
 
     def seal(self, *, but: RowWriter | None = None) -> None:
         """Queue the collected rows; those of one core are left where they are."""
