@@ -24,6 +24,9 @@ def test_a_file_says_what_it_is_for_and_stays_small(path):
     for node in ast.walk(tree):
         if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
             assert node.end_lineno - node.lineno < FUNCTION_LINES_MAX, node.name
+        elif isinstance(node, ast.For | ast.AsyncFor):
+            names = {name.id for name in ast.walk(node.target) if isinstance(name, ast.Name)}
+            assert "each" not in names, f"line {node.lineno}: say bucket, split or column"
 
 
 def test_no_tracked_file_names_a_machine_or_a_package_host():

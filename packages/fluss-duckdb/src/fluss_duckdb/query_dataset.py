@@ -53,9 +53,9 @@ class ScannedTable(FlussDataset):
         running = self._statements.now()
         # It may be for any of several statements: it shares no offsets and is cancelled with each.
         statement = running[0] if len(running) == 1 else Statement()
-        for each in running:
-            if each is not statement:
-                each.cancellation.listen(statement.cancel)
+        for other in running:
+            if other is not statement:
+                other.cancellation.listen(statement.cancel)
         noting = running or (statement,)
         try:
             scan = self._scan_for(statement)

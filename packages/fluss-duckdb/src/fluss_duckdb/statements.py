@@ -61,10 +61,10 @@ class Statement:
 def _cause_among(failures: Sequence[BaseException], error: BaseException) -> BaseException | None:
     """Return the failure whose name and first line are in the text of DuckDB's error."""
     text = str(error)
-    for each in failures:
-        first_line = str(each).partition("\n")[0]
-        if type(each).__name__ in text and first_line in text:
-            return each
+    for failure in failures:
+        first_line = str(failure).partition("\n")[0]
+        if type(failure).__name__ in text and first_line in text:
+            return failure
     return None
 
 
@@ -136,8 +136,8 @@ class Statements:
 
     def cancel(self) -> None:
         """Cancel the scans of all."""
-        for each in self.now():
-            each.cancel()
+        for statement in self.now():
+            statement.cancel()
 
     @contextlib.contextmanager
     def running(self, statement: Statement | None = None) -> Iterator[Statement]:

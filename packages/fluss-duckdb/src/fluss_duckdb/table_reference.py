@@ -81,13 +81,13 @@ def reference_of_call(call: Call, session: Session, value_of: Callable[[str], An
             hint=_USAGE,
         )
     given: dict[str, Any] = {}
-    for each in arguments[1:]:
-        name = each.name or ""
+    for argument in arguments[1:]:
+        name = argument.name or ""
         if name in given:
             raise ConfigError(f"fluss(...) has the option {name!r} twice.", key=name)
         if name not in SCAN_OPTIONS:
             raise unknown_option(name)
-        given[name] = value_of(each.sql)
+        given[name] = value_of(argument.sql)
     text = value_of(positional[0].sql)
     if not isinstance(text, str):
         raise InvalidNameError(f"fluss({text!r}) does not name a table.", hint=_USAGE)

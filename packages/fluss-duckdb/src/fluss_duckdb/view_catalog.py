@@ -116,11 +116,11 @@ class Catalog:
         """Create views for all tables, of one database or of all, and return their names."""
         session = self.session
         attached: list[str] = []
-        for each in session.databases() if database is None else [database]:
+        for database_name in session.databases() if database is None else [database]:
             with contextlib.suppress(DatabaseNotFoundError):  # dropped concurrently
-                for name in session.tables(each):
+                for name in session.tables(database_name):
                     with contextlib.suppress(TableNotFoundError):  # dropped concurrently
-                        path = f"{each}.{name}"
+                        path = f"{database_name}.{name}"
                         self.attach(reference_of(path, session, {}))
                         attached.append(path)
         return attached
@@ -149,10 +149,10 @@ class Catalog:
 
     def _drop_oldest(self) -> None:
         optioned = [each for each in self._attached.values() if not each.is_kept]
-        for each in optioned[: max(0, len(optioned) - OPTIONED_MAX)]:
-            name = ".".join(map(quoted, (self.name, *each.name)))
+        for view in optioned[: max(0, len(optioned) - OPTIONED_MAX)]:
+            name = ".".join(map(quoted, (self.name, *view.name)))
             self._own.execute(f"DROP VIEW IF EXISTS {name}")
-            del self._attached[_folded(each.name)]
+            del self._attached[_folded(view.name)]
 
     def _restore(self) -> None:
         """Attach the tables that views of a database on disk select from, as far as they exist."""
@@ -162,10 +162,10 @@ class Catalog:
         for (sql,) in views:
             if not may_reference(sql, self.name):
                 continue
-            for each in find_references(sql, self.name):
-                if isinstance(each, Dotted):
+            for reference in find_references(sql, self.name):
+                if isinstance(reference, Dotted):
                     with contextlib.suppress(FlussError):
-                        self.attach(reference_of_name(each, self.session), keep=True)
+                        self.attach(reference_of_name(reference, self.session), keep=True)
 
 
 def _attach_database(connection: duckdb.DuckDBPyConnection, name: str) -> None:

@@ -45,8 +45,8 @@ class Keys:
         self._indexes: list[KeyIndex] = []
         self._pairs: list[KeyIndex] = []
         codes = self._numbered(values[0])
-        for each in values[1:]:
-            codes = self._numbered_pairs(codes, self._numbered(each))
+        for column in values[1:]:
+            codes = self._numbered_pairs(codes, self._numbered(column))
         newest: Int64Array = np.zeros(int(codes.max(initial=-1)) + 1, dtype=np.int64)
         newest[codes] = sequences  # the last one stays
         self._newest = newest
@@ -113,8 +113,8 @@ class Applied:
         kept: BoolArray = np.ones(batch.num_rows, dtype=np.bool_)
         low, high = np.searchsorted(self.positions, [first, first + batch.num_rows])
         kept[self.positions[low:high] - first] = False
-        for each in self.keys:
-            kept &= ~each.deleted(batch, self.sequence)
+        for keys in self.keys:
+            kept &= ~keys.deleted(batch, self.sequence)
         return None if kept.all() else kept
 
 

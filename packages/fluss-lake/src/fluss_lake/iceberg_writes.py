@@ -163,10 +163,10 @@ class ParquetFile:
 
     def abandon(self) -> None:
         """Close the file without its footer; the caller removes it."""
-        for each in (self._writer, self._out):
-            if each is not None:
+        for resource in (self._writer, self._out):
+            if resource is not None:
                 with suppress(OSError, pa.ArrowException):  # the disk may be full
-                    each.close()
+                    resource.close()
 
 
 @dataclass(frozen=True, slots=True)
@@ -453,15 +453,15 @@ class _SnapshotMaker:
 
     def _added_manifests(self) -> Iterator[ManifestFile]:
         groups: dict[tuple[ManifestContent, int], list[ManifestEntry]] = defaultdict(list)
-        for each in self._change.added:
+        for file in self._change.added:
             entry = ManifestEntry.from_args(
                 status=ManifestEntryStatus.ADDED,
                 snapshot_id=self.snapshot_id,
                 sequence_number=None,
                 file_sequence_number=None,
-                data_file=each,
+                data_file=file,
             )
-            groups[_kind_of(each), each.spec_id].append(entry)
+            groups[_kind_of(file), file.spec_id].append(entry)
         for (kind, spec_id), entries in groups.items():
             yield self._written(kind, spec_id, entries)
 
@@ -514,11 +514,11 @@ class _SnapshotMaker:
 
     def _entries_of(self, manifests: Iterable[ManifestFile]) -> Iterator[ManifestEntry]:
         for manifest in manifests:
-            for each in manifest.fetch_manifest_entry(self._table.io, discard_deleted=False):
-                if each.status is not ManifestEntryStatus.DELETED:
-                    yield _with_status(each, ManifestEntryStatus.EXISTING, self.snapshot_id)
-                elif each.snapshot_id == self.snapshot_id:
-                    yield each
+            for entry in manifest.fetch_manifest_entry(self._table.io, discard_deleted=False):
+                if entry.status is not ManifestEntryStatus.DELETED:
+                    yield _with_status(entry, ManifestEntryStatus.EXISTING, self.snapshot_id)
+                elif entry.snapshot_id == self.snapshot_id:
+                    yield entry
 
     def _written(
         self, kind: ManifestContent, spec_id: int, entries: Iterable[ManifestEntry]
@@ -532,8 +532,8 @@ class _SnapshotMaker:
             self.snapshot_id,
             _COMPRESSION,
         ) as writer:
-            for each in entries:
-                writer.add_entry(each)
+            for entry in entries:
+                writer.add_entry(entry)
         return writer.to_manifest_file()
 
     def _new_path(self, name: str) -> str:
@@ -546,10 +546,10 @@ class _SnapshotMaker:
     def _summary(self) -> Summary:
         schema, specs = self._metadata.schema(), self._metadata.specs()
         counts = SnapshotSummaryCollector()
-        for each in self._change.added:
-            counts.add_file(each, schema, specs[each.spec_id])
-        for each in self._removed:
-            counts.remove_file(each, schema, specs[each.spec_id])
+        for file in self._change.added:
+            counts.add_file(file, schema, specs[file.spec_id])
+        for file in self._removed:
+            counts.remove_file(file, schema, specs[file.spec_id])
         base = None if self._base_id is None else self._metadata.snapshot_by_id(self._base_id)
         # `update_snapshot_summaries` refuses REPLACE; its totals are counted like OVERWRITE's.
         counted = update_snapshot_summaries(

@@ -95,8 +95,8 @@ def unreachable(
 
 def hidden(text: str, secrets: frozenset[str]) -> str:
     """A text without secrets."""
-    for each in sorted(secrets, key=len, reverse=True):
-        text = text.replace(each, HIDDEN)
+    for secret in sorted(secrets, key=len, reverse=True):
+        text = text.replace(secret, HIDDEN)
     return without_login(text)
 
 

@@ -304,8 +304,8 @@ def _each_table(
             found = connection.engine.run(lake_tables(connection))
         else:
             found = [connection.engine.run(connection.table(each)) for each in paths]
-        for each in found:
-            yield each, RoundOptions(**rounds)
+        for table in found:
+            yield table, RoundOptions(**rounds)
 
 
 def _paths_of(session: Session, tables: list[str] | None) -> list[TablePath] | None:
@@ -369,17 +369,17 @@ def _stopped_by_signals(service: TieringService) -> Iterator[None]:
     before = {each: signal.getsignal(each) for each in signals}
 
     def stop(_number: int, _frame: Any) -> None:
-        for each, handler in before.items():
-            signal.signal(each, handler)
+        for number, handler in before.items():
+            signal.signal(number, handler)
         service.stop()
 
-    for each in signals:
-        signal.signal(each, stop)
+    for number in signals:
+        signal.signal(number, stop)
     try:
         yield
     finally:
-        for each, handler in before.items():
-            signal.signal(each, handler)
+        for number, handler in before.items():
+            signal.signal(number, handler)
 
 
 app = typer.Typer(

@@ -55,8 +55,8 @@ def remove_stale_folders() -> None:
         found = list(_stale_folders(Path(tempfile.gettempdir())))[:STALE_MAX]
     except OSError:  # it cannot be listed
         return
-    for each in found:
-        remove_folder(each)
+    for folder in found:
+        remove_folder(folder)
 
 
 def _stale_folders(within: Path) -> Iterator[Path]:

@@ -234,8 +234,8 @@ def read_options(given: Mapping[str, str], *, what: str) -> FlussOptions:
         elif name not in _OF_SPARK:
             settings[_setting(key)] = value
     named = set(tables.values())
-    for each in named:
-        check_no_password(each)
+    for option in named:
+        check_no_password(option)
     if len(named) > 1:
         from fluss.connection.url import hidden  # the rest of that room is heavy
 

@@ -105,19 +105,19 @@ def arrow_schema(schema: StructType) -> pa.Schema:
         UnsupportedTypeError: A column is VARIANT, whose bytes only Spark can read, or of a type
             that Spark itself does not pass to Python.
     """
-    for each in schema:
-        if _has_variant(each.dataType):
+    for field in schema:
+        if _has_variant(field.dataType):
             raise UnsupportedTypeError(
-                f"The column {each.name!r} is {each.dataType.simpleString()}, and Fluss has no "
+                f"The column {field.name!r} is {field.dataType.simpleString()}, and Fluss has no "
                 "VARIANT.",
-                hint=f"write it as text: .withColumn({each.name!r}, to_json({each.name!r}))",
-                column=each.name,
+                hint=f"write it as text: .withColumn({field.name!r}, to_json({field.name!r}))",
+                column=field.name,
             )
     try:
         return to_arrow_schema(schema, timezone="UTC")
     except (ValueError, PySparkException):
-        for each in schema:
-            _check_handed_over(each)
+        for field in schema:
+            _check_handed_over(field)
         raise
 
 

@@ -235,9 +235,9 @@ class WritePlan:
         self, table: Table, batches: Iterator[pa.RecordBatch]
     ) -> Iterator[pa.RecordBatch]:
         layout: Layout | None = None
-        for each in batches:
-            layout = layout or Layout.of(table, self.operation, each.schema.names)
-            yield layout.batch(each)
+        for batch in batches:
+            layout = layout or Layout.of(table, self.operation, batch.schema.names)
+            yield layout.batch(batch)
 
 
 def plan_write(options: FlussOptions, columns_of: StructType) -> WritePlan:
@@ -332,9 +332,9 @@ def _written(messages: Sequence[WriterCommitMessage | None]) -> list[Written]:
 def _chunks(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.Table]:
     gathered: list[pa.RecordBatch] = []
     size = 0
-    for each in batches:
-        gathered.append(each)
-        size += each.nbytes
+    for batch in batches:
+        gathered.append(batch)
+        size += batch.nbytes
         if size >= CHUNK_BYTES:
             yield pa.Table.from_batches(gathered)
             gathered, size = [], 0

@@ -85,15 +85,15 @@ def find_profile(name: str) -> Profile:
 def merge(profiles: Iterable[Profile]) -> Profile:
     """Combine profiles; a later one overrides the values of an earlier one."""
     merged = Profile()
-    for each in profiles:
+    for profile in profiles:
         merged = Profile(
-            tablet_servers=_later(merged.tablet_servers, each.tablet_servers),
-            replication_factor=_later(merged.replication_factor, each.replication_factor),
-            zookeeper_session_ms=_later(merged.zookeeper_session_ms, each.zookeeper_session_ms),
-            heap_mb=_later(merged.heap_mb, each.heap_mb),
-            separate=merged.separate if each.separate is None else each.separate,
-            options={**merged.options, **each.options},
-            plugins={**merged.plugins, **each.plugins},
+            tablet_servers=_later(merged.tablet_servers, profile.tablet_servers),
+            replication_factor=_later(merged.replication_factor, profile.replication_factor),
+            zookeeper_session_ms=_later(merged.zookeeper_session_ms, profile.zookeeper_session_ms),
+            heap_mb=_later(merged.heap_mb, profile.heap_mb),
+            separate=merged.separate if profile.separate is None else profile.separate,
+            options={**merged.options, **profile.options},
+            plugins={**merged.plugins, **profile.plugins},
         )
     return merged
 

@@ -223,10 +223,10 @@ class AdminCore(DefinitionAdmin, AccessAdmin, ClusterAdmin, SnapshotAdmin, Produ
             ids = {each.partition_name: each.partition_id for each in infos}
             names = list(ids)
         places = {}
-        for each in await bucket_replicas(self._cluster, path, names):
-            partition_id = None if each.partition_name is None else ids[each.partition_name]
-            bucket = TableBucket.with_partition(table.table_id, partition_id, each.bucket_id)
-            places[bucket] = PhysicalTablePath(path, each.partition_name)
+        for replicas in await bucket_replicas(self._cluster, path, names):
+            partition_id = None if replicas.partition_name is None else ids[replicas.partition_name]
+            bucket = TableBucket.with_partition(table.table_id, partition_id, replicas.bucket_id)
+            places[bucket] = PhysicalTablePath(path, replicas.partition_name)
         counts = (await leaders_row_counts(self._cluster, places)).values()
         known = [count for count in counts if count is not None]
         return TableStats(sum(known) if len(known) == len(places) else None)

@@ -39,9 +39,9 @@ class ClusterAdmin(AdminRequests):
             FlussError: One of them cannot be changed while the cluster runs, or to this value.
         """
         request = messages.AlterClusterConfigsRequest()
-        for each in configs:
+        for config in configs:
             request.alter_configs.add(
-                config_key=each.key, config_value=each.value, op_type=each.op_type.code
+                config_key=config.key, config_value=config.value, op_type=config.op_type.code
             )
         if request.alter_configs:
             await self._change(request)
@@ -173,8 +173,8 @@ def _checked_racks(racks: Iterable[str]) -> Sequence[str]:
 def _rebalance_progress(answer: messages.ListRebalanceProgressResponse) -> RebalanceProgress:
     moved: dict[TableBucket, RebalanceResultForBucket] = {}
     for table in answer.table_progress:
-        for each in table.buckets_progress:
-            plan = each.rebalance_plan
+        for progress in table.buckets_progress:
+            plan = progress.rebalance_plan
             bucket = read_bucket(table.table_id, plan)
             moved[bucket] = RebalanceResultForBucket(
                 bucket=bucket,
@@ -182,7 +182,7 @@ def _rebalance_progress(answer: messages.ListRebalanceProgressResponse) -> Rebal
                 new_leader=plan.new_leader if plan.HasField("new_leader") else None,
                 original_replicas=tuple(plan.original_replicas),
                 new_replicas=tuple(plan.new_replicas),
-                status=RebalanceStatus.from_code(each.rebalance_status),
+                status=RebalanceStatus.from_code(progress.rebalance_status),
             )
     return RebalanceProgress(
         rebalance_id=answer.rebalance_id,

@@ -105,16 +105,16 @@ class ClusterReport:
             )
             if role not in roles
         ]
-        for each in self.servers:
-            where = f"{each.node.uid} at {each.node.address}"
-            if each.error is not None:
+        for server in self.servers:
+            where = f"{server.node.uid} at {server.node.address}"
+            if server.error is not None:
                 found.append(
-                    f"{where} does not answer: {each.error} Check that it runs and that this "
+                    f"{where} does not answer: {server.error} Check that it runs and that this "
                     "address is reachable from here; 'address.map' names another."
                 )
-            elif each.latency_ms is not None and each.latency_ms > SLOW_MS:
+            elif server.latency_ms is not None and server.latency_ms > SLOW_MS:
                 found.append(
-                    f"{where} takes {each.latency_ms:,.0f} ms to answer: it is far away or busy."
+                    f"{where} takes {server.latency_ms:,.0f} ms to answer: it is far away or busy."
                 )
         return found
 

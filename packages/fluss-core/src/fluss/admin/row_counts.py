@@ -49,11 +49,11 @@ async def _ask(
 ) -> dict[TableBucket, int | FlussError | None]:
     table_id = buckets[0].table_id
     request = messages.GetTableStatsRequest(table_id=table_id)
-    for each in buckets:
+    for bucket in buckets:
         request.buckets_req.add(
-            partition_id=each.partition_id,
-            bucket_id=each.bucket_id,
-            routing_bucket_count=cluster.view.routing_count(each),
+            partition_id=bucket.partition_id,
+            bucket_id=bucket.bucket_id,
+            routing_bucket_count=cluster.view.routing_count(bucket),
         )
     answer = await cluster.ask_server(server_id, request, messages.GetTableStatsResponse)
     counts: dict[TableBucket, int | FlussError | None] = {}

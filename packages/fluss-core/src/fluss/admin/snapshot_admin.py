@@ -86,9 +86,9 @@ class SnapshotAdmin(AdminRequests):
             messages.ListKvSnapshotsResponse,
         )
         found: dict[int, set[int]] = {}
-        for each in answer.active_snapshots:
-            if each.HasField("snapshot_id"):
-                found.setdefault(each.bucket_id, set()).add(each.snapshot_id)
+        for snapshot in answer.active_snapshots:
+            if snapshot.HasField("snapshot_id"):
+                found.setdefault(snapshot.bucket_id, set()).add(snapshot.snapshot_id)
         return ActiveKvSnapshots(
             answer.table_id,
             answer.partition_id if answer.HasField("partition_id") else None,
@@ -219,9 +219,11 @@ class KvSnapshotLeaseCore:
     async def release_snapshots(self, buckets: Iterable[TableBucket]) -> None:
         """Keep the snapshots of these buckets no longer."""
         request = messages.ReleaseKvSnapshotLeaseRequest(lease_id=self.lease_id)
-        for each in buckets:
+        for bucket in buckets:
             request.buckets_to_release.add(
-                table_id=each.table_id, partition_id=each.partition_id, bucket_id=each.bucket_id
+                table_id=bucket.table_id,
+                partition_id=bucket.partition_id,
+                bucket_id=bucket.bucket_id,
             )
         await self._cluster.ask_coordinator(request, messages.ReleaseKvSnapshotLeaseResponse)
 

@@ -354,11 +354,11 @@ def _summary_of(help_text: str | None) -> str:
 def _write_parameters(command: Any, ctx: Any, formatter: Any) -> None:
     """Write the arguments without the Python types that typer adds, and the options."""
     arguments, options = [], []
-    for each in command.get_params(ctx):
-        record = each.get_help_record(ctx)
+    for parameter in command.get_params(ctx):
+        record = parameter.get_help_record(ctx)
         if record is None:
             continue
-        if each.param_type_name == "argument":
+        if parameter.param_type_name == "argument":
             arguments.append((record[0].partition(" <")[0], record[1]))
         else:
             options.append(record)

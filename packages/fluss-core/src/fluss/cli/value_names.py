@@ -67,11 +67,11 @@ def name_values(parameters: Iterable[Any]) -> None:
     Args:
         parameters: The parameters of a command.
     """
-    for each in parameters:
-        if each.metavar is not None:
+    for parameter in parameters:
+        if parameter.metavar is not None:
             continue
-        if each.param_type_name == "argument":
-            each.metavar = each.name.upper()
-        elif not each.is_flag:
-            long = next((name for name in each.opts if name.startswith("--")), "")
-            each.metavar = _NAMES.get(long.removeprefix("--"))
+        if parameter.param_type_name == "argument":
+            parameter.metavar = parameter.name.upper()
+        elif not parameter.is_flag:
+            long = next((name for name in parameter.opts if name.startswith("--")), "")
+            parameter.metavar = _NAMES.get(long.removeprefix("--"))

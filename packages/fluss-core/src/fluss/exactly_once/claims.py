@@ -349,13 +349,13 @@ async def buckets_of(
         async for _, error in finder.find(missing):
             raise error
         missing = _missing(cluster, paths)
-    for each in missing:
+    for path in missing:
         raise PartitionNotFoundError(
-            f"The partition {each.partition_name!r} of {table.table_path} was created and is not "
+            f"The partition {path.partition_name!r} of {table.table_path} was created and is not "
             "there.",
             hint="Does another program drop it at the same time?",
             table=str(table.table_path),
-            partition=each.partition_name,
+            partition=path.partition_name,
         )
     return {
         TableBucket.with_partition(table.table_id, cluster.view.partition_id(path), bucket): path

@@ -132,8 +132,8 @@ class Claim:
         numbers = [_FORMAT, _OLD_CLAIM, self.epoch, self.began_ms]
         if self.schema_id is not None:
             numbers[1:] = [_CLAIM, self.epoch, self.began_ms, self.schema_id]
-        for bucket, each in self.buckets.items():
-            numbers += [*_place(bucket), each.anchor, each.first]
+        for bucket, claimed in self.buckets.items():
+            numbers += [*_place(bucket), claimed.anchor, claimed.first]
         return numbers
 
     @classmethod
@@ -213,8 +213,8 @@ class Step:
             epochs.append((previous.epoch, previous.began_ms))
         epoch, began_ms = max(epochs, default=(step, 0))
         ends: dict[TableBucket, int] = {}
-        for each in receipts:
-            for bucket, end in each.ends.items():
+        for receipt in receipts:
+            for bucket, end in receipt.ends.items():
                 ends[bucket] = max(end, ends.get(bucket, 0))
         claims = {each.part: each.claims for each in receipts if each.claims}
         return cls(table_id=table_id, epoch=epoch, began_ms=began_ms, claims=claims, ends=ends)

@@ -205,8 +205,8 @@ class BucketLedger:
             )
         by_generation: dict[int, dict[int, LoggedBatch]] = {}
         generations = self.writer_ids
-        for each in found:
-            by_generation.setdefault(generations[each.writer_id], {})[each.sequence] = each
+        for batch in found:
+            by_generation.setdefault(generations[batch.writer_id], {})[batch.sequence] = batch
         self._firsts, self._bases = self._firsts[:1], self._bases[:1]
         self._landed, self._edges = [], [0]
         for generation in range(max(by_generation, default=0) + 1):

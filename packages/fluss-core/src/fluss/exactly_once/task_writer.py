@@ -269,8 +269,8 @@ class TaskWriter:
                 rest = self._rest(item, there.row_count)
                 place = self._pending.index(item)
                 self._pending[place : place + 1] = rest
-                for each in rest:
-                    self._go_on_with(each)
+                for generation in rest:
+                    self._go_on_with(generation)
             case plan.SendNext(writer_id=writer_id, sequence=sequence):
                 item.sent = replace(
                     item.made, body=item.body, writer_id=writer_id, sequence=sequence, waiters=[]

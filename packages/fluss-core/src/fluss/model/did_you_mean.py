@@ -48,8 +48,8 @@ def _edits(name: str, other: str) -> int:
     above = list(range(len(other) + 1))
     for row, letter in enumerate(name, start=1):
         here = [row]
-        for column, each in enumerate(other, start=1):
-            changed = above[column - 1] + (letter != each)
+        for column, other_letter in enumerate(other, start=1):
+            changed = above[column - 1] + (letter != other_letter)
             here.append(min(changed, above[column] + 1, here[-1] + 1))
         above = here
     return above[-1]

@@ -1,10 +1,10 @@
 """Waits until a new database or table has settled before something is created inside it.
 
-A coordinator of 0.9.1 hears of databases, tables and partitions in different ways, and not in their
-order. A table that follows its database within a few milliseconds may be overlooked and never gets
-a leader (seen with 3 of 1 600 without a pause, 0 of 1 100 after 50 to 100 ms, and 1 of 70 after 100
-ms on a machine that was very busy); a partition that follows its table as fast can make the
-coordinator stop electing leaders for all new tables, until it is started again. So this client
+A coordinator of 0.9.1 learns of databases, tables and partitions in different ways, and not in
+their order. A table that follows its database within a few milliseconds may be overlooked and never
+gets a leader (seen with 3 of 1 600 without a pause, 0 of 1 100 after 50 to 100 ms, and 1 of 70
+after 100 ms on a machine that was very busy); a partition that follows its table as fast can make
+the coordinator stop electing leaders for all new tables, until it is started again. So this client
 creates the second a moment after the first, which makes the failure rarer and not impossible.
 
 Another client may have created the table: the age of a table that is not known here yet is asked

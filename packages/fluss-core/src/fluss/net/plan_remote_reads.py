@@ -176,19 +176,19 @@ def _hint(kind: type[RemoteStorageError], code: str) -> str:
 
 def _facts(error: BaseException) -> tuple[str, int | None]:
     """The store's code and the HTTP status, of an error or of its causes."""
-    for each in _causes(error):
-        response = getattr(each, "response", None)
+    for cause in _causes(error):
+        response = getattr(cause, "response", None)
         if isinstance(response, Mapping):  # botocore
             code = str(_entry(response, "Error", "Code") or "")
             status = _entry(response, "ResponseMetadata", "HTTPStatusCode")
             return code, status if isinstance(status, int) else None
-        status = getattr(each, "status", None)
+        status = getattr(cause, "status", None)
         if isinstance(status, int) and status > 0:  # oss2, aiohttp, gcsfs
-            code = getattr(each, "code", "")
+            code = getattr(cause, "code", "")
             return code if isinstance(code, str) else "", status
-        status = getattr(each, "status_code", None)
+        status = getattr(cause, "status_code", None)
         if isinstance(status, int):  # azure
-            named = getattr(each, "error_code", None)
+            named = getattr(cause, "error_code", None)
             return str(getattr(named, "value", named) or ""), status
     return "", None
 

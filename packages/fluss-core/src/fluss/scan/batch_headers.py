@@ -173,9 +173,9 @@ def cut_to_tail(
     width = rows
     ends: dict[TableBucket, int] = {}
     begins: dict[TableBucket, int] = {}
-    for each in splits:
-        ends[each.bucket] = max(each.stop, ends.get(each.bucket, each.stop))
-        begins[each.bucket] = min(each.start, begins.get(each.bucket, each.start))
+    for split in splits:
+        ends[split.bucket] = max(split.stop, ends.get(split.bucket, split.stop))
+        begins[split.bucket] = min(split.start, begins.get(split.bucket, split.start))
     while True:
         looked_at = [_starting_at(each, ends[each.bucket] - width) for each in splits]
         held = _spans_held(table, looked_at, cancellation)
@@ -201,9 +201,9 @@ def _spans_held(
     """The spans of some splits in the time that the scan reads: of lakes first, then of logs."""
     window = splits[0].window if splits else None
     found: dict[TableBucket, list[Span]] = {each.bucket: [] for each in splits}
-    for each in splits:
-        if each.lake is not None and each.start < each.stop:
-            found[each.bucket] += LakeReader(table, each, 0, stats=ScanStats()).spans()
+    for split in splits:
+        if split.lake is not None and split.start < split.stop:
+            found[split.bucket] += LakeReader(table, split, 0, stats=ScanStats()).spans()
     in_log = [each for each in splits if each.lake is None]
     for bucket, spans in spans_of(table, in_log, cancellation=cancellation).items():
         found[bucket] += [

@@ -79,8 +79,8 @@ class FanIn(Generic[T]):
 
     def start(self) -> None:
         """Start the threads; a reader that is never iterated has none."""
-        for each in self._threads:
-            each.start()
+        for thread in self._threads:
+            thread.start()
 
     def __iter__(self) -> Iterator[T]:
         self.start()

@@ -164,8 +164,8 @@ class FollowManyCore:
             TableBatch(name, each.batch) for name, each in self._ready if each.batch is not None
         ]
         # Offsets advance last: the next call returns the batches of an interrupted one.
-        for name, each in self._ready:
-            self._members[name].followed.offsets[each.bucket] = each.next_offset
+        for name, ready in self._ready:
+            self._members[name].followed.offsets[ready.bucket] = ready.next_offset
         self._ready.clear()
         return given
 

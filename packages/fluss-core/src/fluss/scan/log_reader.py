@@ -137,8 +137,8 @@ class LogReader(LogPieces):
     def __iter__(self) -> Iterator[Piece]:
         rows = 0
         for decoded in self._decoded():
-            for each in decoded.batches:
-                piece = self._piece(each)
+            for batch in decoded.batches:
+                piece = self._piece(batch)
                 if piece is not None:
                     yield piece
                     rows += piece.batch.num_rows

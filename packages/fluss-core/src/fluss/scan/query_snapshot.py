@@ -116,9 +116,9 @@ def _remember(plan: ScanPlan, seen: _Seen) -> None:
         return  # its ranges may be narrower than the logs
     pinned: Sequence[ScanSplit] = [each for each in plan.splits if each.keys is None]
     ranges: dict[TableBucket, tuple[int, int]] = {}
-    for each in pinned:
-        known = ranges.get(each.bucket, (each.start, each.stop))
-        ranges[each.bucket] = min(known[0], each.start), max(known[1], each.stop)
+    for extent in pinned:
+        known = ranges.get(extent.bucket, (extent.start, extent.stop))
+        ranges[extent.bucket] = min(known[0], extent.start), max(known[1], extent.stop)
     seen.ranges |= {bucket: ends for bucket, ends in ranges.items() if bucket not in seen.ranges}
     if filter_ is None and options.partitions is None:
         seen.is_complete = True

@@ -393,15 +393,15 @@ class _Pinning:
         found = await find_past_states(
             self.table, requested, before=lake.snapshot_id, predicate=predicate
         )
-        for each in facts:
-            request = requested.get(each.bucket)
+        for fact in facts:
+            request = requested.get(fact.bucket)
             if (
                 request is not None
-                and each.bucket not in found.states
+                and fact.bucket not in found.states
                 and request.pin < request.earliest
             ):
-                known = [*found.offsets.get(each.bucket, []), each.lake_end or 0]
-                raise plan.before_retention(each, end, sorted(set(known)))
+                known = [*found.offsets.get(fact.bucket, []), fact.lake_end or 0]
+                raise plan.before_retention(fact, end, sorted(set(known)))
         return found.states
 
     def _is_past(self, splits: Sequence[ScanSplit], facts: Sequence[plan.BucketFacts]) -> bool:

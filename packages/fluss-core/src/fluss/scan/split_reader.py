@@ -60,7 +60,7 @@ class SplitReader:
         max_parallel: How many are read concurrently.
         stats: Counts what is read.
         cancellation: Ends the reading from another thread.
-        may_stop_soon: Whether the caller may stop after the first rows without having told a limit.
+        may_stop_soon: Whether the caller may stop after the first rows, without a limit.
             So little of a log is fetched first, for one more round trip if it reads on.
         takes_all: Whether the caller reads to the end in any case.
         as_views: Whether `reader()` gives strings and bytes as views.
@@ -82,8 +82,8 @@ class SplitReader:
         as_views: bool = False,
         decoder: FileDecoder | None = None,
     ) -> None:
-        for each in splits:
-            check_same_table(table, each)
+        for split in splits:
+            check_same_table(table, split)
         self._table = table
         self._splits = splits
         self._order = order
@@ -176,8 +176,8 @@ class SplitReader:
         if self._limit is None or not is_whole:
             return min(self._parallel, sources)
         rows = 0
-        for count, each in enumerate(self._splits, start=1):
-            rows += each.rows_max
+        for count, split in enumerate(self._splits, start=1):
+            rows += split.rows_max
             if rows >= self._limit:
                 return min(count, self._parallel, sources)
         return min(self._parallel, sources)

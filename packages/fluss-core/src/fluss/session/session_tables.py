@@ -190,14 +190,14 @@ def table_name_of(cls: type) -> str:
 
 def _unique(described: Iterable[ClassTable]) -> Sequence[ClassTable]:
     seen: dict[TablePath, ClassTable] = {}
-    for each in described:
-        other = seen.setdefault(each.path, each)
-        if other is not each:
+    for table in described:
+        other = seen.setdefault(table.path, table)
+        if other is not table:
             raise InvalidSchemaError(
-                f"{other.class_name} and {each.class_name} both describe {each.path}.",
+                f"{other.class_name} and {table.class_name} both describe {table.path}.",
                 hint="Leave the decorator off one: a class of some columns is used by "
                 "session.table(name).typed(cls).",
-                table=str(each.path),
+                table=str(table.path),
             )
     return list(seen.values())
 

@@ -99,64 +99,66 @@ def name_of(cls: object) -> str:
 
 def _of_dataclass(cls: Any) -> Iterator[ClassField]:
     hints = _hints(cls)
-    for each in dataclasses.fields(cls):
-        if not each.init:
+    for field in dataclasses.fields(cls):
+        if not field.init:
             continue
-        factory: Any = each.default_factory
+        factory: Any = field.default_factory
         has_factory = factory is not dataclasses.MISSING
-        default = factory if has_factory else _constant(each.default, dataclasses.MISSING)
+        default = factory if has_factory else _constant(field.default, dataclasses.MISSING)
         yield ClassField(
-            name=each.name,
-            argument=each.name,
-            annotation=hints[each.name],
+            name=field.name,
+            argument=field.name,
+            annotation=hints[field.name],
             has_default=default is not None,
             default=default,
-            is_keyword_only=each.kw_only is True,
-            comment=_comment_in(each.metadata),
+            is_keyword_only=field.kw_only is True,
+            comment=_comment_in(field.metadata),
         )
 
 
 def _of_attrs(cls: Any) -> Iterator[ClassField]:
     hints = _hints(cls)
-    for each in cls.__attrs_attrs__:
-        if not each.init:
+    for attribute in cls.__attrs_attrs__:
+        if not attribute.init:
             continue
-        has_default = type(each.default).__name__ != "_Nothing" and repr(each.default) != "NOTHING"
-        factory = getattr(each.default, "factory", None) if has_default else None
-        takes_self = getattr(each.default, "takes_self", False)
+        has_default = (
+            type(attribute.default).__name__ != "_Nothing" and repr(attribute.default) != "NOTHING"
+        )
+        factory = getattr(attribute.default, "factory", None) if has_default else None
+        takes_self = getattr(attribute.default, "takes_self", False)
         default: Callable[[], Any] | None = None
         if factory is not None:
             default = None if takes_self else factory
         elif has_default:
-            default = _constant(each.default)
+            default = _constant(attribute.default)
         yield ClassField(
-            name=each.name,
-            argument=getattr(each, "alias", None) or each.name.lstrip("_"),
-            annotation=hints.get(each.name, each.type),
+            name=attribute.name,
+            argument=getattr(attribute, "alias", None) or attribute.name.lstrip("_"),
+            annotation=hints.get(attribute.name, attribute.type),
             has_default=has_default,
             default=default,
-            is_keyword_only=each.kw_only,
-            comment=_comment_in(each.metadata),
+            is_keyword_only=attribute.kw_only,
+            comment=_comment_in(attribute.metadata),
         )
 
 
 def _of_pydantic(cls: Any) -> Iterator[ClassField]:
     settings: Mapping[str, Any] = cls.model_config
     by_name = settings.get("populate_by_name") or settings.get("validate_by_name")
-    for name, each in cls.model_fields.items():
-        annotation = each.annotation
-        for more in each.metadata:  # pydantic has moved them out of the annotation
+    for name, field in cls.model_fields.items():
+        annotation = field.annotation
+        for more in field.metadata:  # pydantic has moved them out of the annotation
             annotation = Annotated[annotation, more]
-        is_required = each.is_required()
-        takes_data = bool(getattr(each, "default_factory_takes_validated_data", False))
+        is_required = field.is_required()
+        takes_data = bool(getattr(field, "default_factory_takes_validated_data", False))
         yield ClassField(
             name=name,
-            argument=name if by_name else _pydantic_argument(cls, name, each),
+            argument=name if by_name else _pydantic_argument(cls, name, field),
             annotation=annotation,
             has_default=not is_required,
-            default=None if is_required or takes_data else _pydantic_default(each),
+            default=None if is_required or takes_data else _pydantic_default(field),
             is_keyword_only=True,
-            comment=each.description,
+            comment=field.description,
         )
 
 

@@ -59,24 +59,24 @@ def descriptor_of(
     Raises:
         InvalidSchemaError: The class contradicts itself or an argument, or Fluss's rules.
     """
-    row, said = row_class_of(cls), table_options_of(cls)
-    keys = _names(row, Key, "primary_key", primary_key, said)
-    partitions = _names(row, Partition, "partition_by", partition_by, said)
-    bucket_keys = _names(row, BucketKey, "bucket_key", bucket_key, said)
+    row, declared = row_class_of(cls), table_options_of(cls)
+    keys = _names(row, Key, "primary_key", primary_key, declared)
+    partitions = _names(row, Partition, "partition_by", partition_by, declared)
+    bucket_keys = _names(row, BucketKey, "bucket_key", bucket_key, declared)
     counted = _names(row, AutoIncrement, "auto_increment", auto_increment, None)
     if counted is not None and len(counted) > 1:
         raise InvalidSchemaError(
             f"{row.name} has {len(counted)} fields that are AutoIncrement, a table has one.",
             column=counted[1],
         )
-    given = {**(said.properties or {}), **(properties or {})}
+    given = {**(declared.properties or {}), **(properties or {})}
     custom = {key: value for key, value in given.items() if not key.startswith(PREFIX)}
     return TableDescriptor(
         Schema(_columns(row), keys, counted[0] if counted else None),
         partition_keys=partitions,
-        bucket_count=said.buckets if buckets is None else buckets,
+        bucket_count=declared.buckets if buckets is None else buckets,
         bucket_keys=bucket_keys,
-        comment=said.comment if comment is None else comment,
+        comment=declared.comment if comment is None else comment,
         properties={key: value for key, value in given.items() if key not in custom},
         custom_properties={**custom, **(custom_properties or {})},
     )
@@ -105,12 +105,12 @@ def _type_of(field: RowField, row: RowClass) -> DataType:
 
 
 def _names(
-    row: RowClass, marker: type, option: str, given: Names | None, said: TableOptions | None
+    row: RowClass, marker: type, option: str, given: Names | None, declared: TableOptions | None
 ) -> Sequence[str] | None:
     """Return the columns of a key, which may be named by fields, the decorator and the call."""
     marked = [each.column for each in row.fields if each.type.has(marker)]
     found: Sequence[str] | None = marked or None
-    for names in (None if said is None else getattr(said, option), given):
+    for names in (None if declared is None else getattr(declared, option), given):
         listed = [names] if isinstance(names, str) else names
         if listed is None:
             continue

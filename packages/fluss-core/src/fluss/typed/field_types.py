@@ -214,12 +214,12 @@ def _row_class(cls: type, depth: int) -> RowClass:
     ]
     stored = tuple(each for each in made if not each.type.has(NotStored))
     others = tuple(each for each in made if each.type.has(NotStored))
-    for each in others:
-        if not each.declared.has_default and not each.type.takes_none:
+    for field in others:
+        if not field.declared.has_default and not field.type.takes_none:
             raise InvalidSchemaError(
-                f"The field {name_of(cls)}.{each.name} is not stored and has no default.",
+                f"The field {name_of(cls)}.{field.name} is not stored and has no default.",
                 hint="Give it one: it is what rows that are read have.",
-                column=each.name,
+                column=field.name,
             )
     if not stored:
         raise InvalidSchemaError(f"{name_of(cls)} has no field that is a column.")
@@ -229,14 +229,14 @@ def _row_class(cls: type, depth: int) -> RowClass:
 
 def _check_unique(cls: type, fields: Sequence[RowField]) -> None:
     seen: dict[str, str] = {}
-    for each in fields:
-        if each.column in seen:
+    for field in fields:
+        if field.column in seen:
             raise InvalidSchemaError(
-                f"The fields {seen[each.column]} and {each.name} of {name_of(cls)} have one column, "
-                f"{each.column!r}.",
-                column=each.column,
+                f"The fields {seen[field.column]} and {field.name} of {name_of(cls)} have one column, "
+                f"{field.column!r}.",
+                column=field.column,
             )
-        seen[each.column] = each.name
+        seen[field.column] = field.name
 
 
 # --- annotations ----------------------------------------------------------------------------------
@@ -276,13 +276,13 @@ def _of_union(annotation: Any, arguments: Sequence[Any], place: str, depth: int)
 def _with_metadata(inner: FieldType, metadata: Sequence[Any], place: str) -> FieldType:
     declared, markers = inner.declared, list(inner.markers)
     digits: dict[str, int] = {}
-    for each in metadata:
-        if _is_declaration(each):
-            declared = _declared(each, place)
-        elif _is_marker(each):
-            markers.append(each)
+    for item in metadata:
+        if _is_declaration(item):
+            declared = _declared(item, place)
+        elif _is_marker(item):
+            markers.append(item)
         else:
-            _note_digits(each, digits)
+            _note_digits(item, digits)
     if declared is None and digits.keys() == {"max_digits", "decimal_places"}:
         declared = t.DecimalType(digits["max_digits"], digits["decimal_places"])
     takes_none = inner.takes_none

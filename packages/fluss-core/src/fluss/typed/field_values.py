@@ -379,16 +379,16 @@ def constructor_of(row: RowClass, fields: Sequence[RowField]) -> Callable[[Seque
     given = {each.name for each in fields}
     missing = [each for each in (*row.fields, *row.others) if each.name not in given]
     nothing: dict[str, Any] = {}
-    for each in missing:
-        if each.declared.has_default:
+    for field in missing:
+        if field.declared.has_default:
             continue
-        if not each.type.takes_none:
+        if not field.type.takes_none:
             raise SchemaMismatchError(
-                f"The field {row.name}.{each.name} is not read and has no default.",
+                f"The field {row.name}.{field.name} is not read and has no default.",
                 hint="Read its column as well, or use a class of the columns that are read.",
-                column=each.column,
+                column=field.column,
             )
-        nothing[each.declared.argument] = None
+        nothing[field.declared.argument] = None
     return _constructor(row, fields, nothing)
 
 

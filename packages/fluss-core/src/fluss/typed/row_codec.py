@@ -151,17 +151,17 @@ def _check_dicts(row: RowClass, rows: Sequence[Any], first: int) -> None:
     fields = (*row.fields, *row.others)
     known = frozenset(each.name for each in fields)
     required = frozenset(each.name for each in fields if not each.declared.may_be_missing)
-    for index, each in enumerate(rows):
-        if not isinstance(each, Mapping):
-            raise _no_row(row, each, first + index)
-        keys = each.keys()
+    for index, item in enumerate(rows):
+        if not isinstance(item, Mapping):
+            raise _no_row(row, item, first + index)
+        keys = item.keys()
         if not keys <= known:
             name = next(name for name in keys if name not in known)
             hint = did_you_mean(str(name), known)
-            raise _no_row(row, each, first + index, f"it has no field {name!r}", hint)
+            raise _no_row(row, item, first + index, f"it has no field {name!r}", hint)
         if not required <= keys:
             name = next(name for name in sorted(required) if name not in keys)
-            raise _no_row(row, each, first + index, f"its field {name!r} is missing")
+            raise _no_row(row, item, first + index, f"its field {name!r} is missing")
 
 
 def _no_row(

@@ -91,8 +91,8 @@ class TableDiff:
             yield "add column", str(column)
         for key, value in self.set_properties:
             yield "set property", f"{key} = {shown_value(key, value)}"
-        for each in self.impossible:
-            yield "impossible", f"{each.text}: {each.remedy}"
+        for change in self.impossible:
+            yield "impossible", f"{change.text}: {change.remedy}"
 
     def __str__(self) -> str:
         lines = [f"{self.path}: {change}: {detail}" for change, detail in self.steps()]

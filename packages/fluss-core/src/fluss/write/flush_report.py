@@ -52,10 +52,10 @@ def flush_report(outcomes: Iterable[TableOutcome]) -> FlushReport:
     A table may have several outcomes, if its metadata changed between two flushes.
     """
     reports: dict[str, WriteReport] = {}
-    for each in outcomes:
-        name = str(each.table.table_path)
-        if each.failure is None:
-            reports[name] = _added(reports.get(name), each)
+    for outcome in outcomes:
+        name = str(outcome.table.table_path)
+        if outcome.failure is None:
+            reports[name] = _added(reports.get(name), outcome)
     return FlushReport(tables=MappingProxyType(dict(sorted(reports.items()))))
 
 
@@ -78,10 +78,12 @@ def failed_flush(outcomes: Iterable[TableOutcome]) -> FlussError | None:
     """
     outcomes = list(outcomes)
     failures: dict[str, FlussError] = {}
-    for each in sorted(outcomes, key=lambda each: not each.progress.in_doubt):
-        if each.failure is not None:
-            name = str(each.table.table_path)
-            failures.setdefault(name, failed_write(each.table, each.failure, each.progress))
+    for outcome in sorted(outcomes, key=lambda each: not each.progress.in_doubt):
+        if outcome.failure is not None:
+            name = str(outcome.table.table_path)
+            failures.setdefault(
+                name, failed_write(outcome.table, outcome.failure, outcome.progress)
+            )
     if not failures:
         return None
     (_, error), *others = failures.items()

@@ -303,8 +303,8 @@ class ManyWriter:
     def _seal_much(self) -> None:
         writers = self._all()
         if sum(each.open_bytes for each in writers) > self._memory.bytes_max // _OPEN_PART:
-            for each in writers:
-                each.seal()
+            for writer in writers:
+                writer.seal()
 
     # --- results ------------------------------------------------------------------------------
 

@@ -63,8 +63,8 @@ class OpenRows:
 
     def clear(self) -> None:
         """Forget the values of the rows."""
-        for each in (self.values, *self.runs):
-            each.clear()
+        for buffer in (self.values, *self.runs):
+            buffer.clear()
         self.is_stale = False
 
     def clear_stale(self) -> None:

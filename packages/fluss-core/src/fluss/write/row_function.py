@@ -135,8 +135,8 @@ class RowReader:
             f"        size = {sum(each.row_width for each in self.types)}",
         ]
         columns = [self._column(source, index, flat) for index in range(count)]
-        for each in columns:
-            lines += indented(each.lines, depth=2)
+        for column in columns:
+            lines += indented(column.lines, depth=2)
         lines += [
             "    except InvalidValueError as error:",
             *indented(refused, depth=2),

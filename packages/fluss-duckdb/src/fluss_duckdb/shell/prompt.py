@@ -75,10 +75,10 @@ class Prompt:
         line = text if "--" in text else " ".join(text.split("\n"))
         if self._readline is None or not line.strip():
             return
-        for each in line.split("\n"):
+        for entered in line.split("\n"):
             last = self._readline.get_history_item(self._readline.get_current_history_length())
-            if each.strip() and each != last:
-                self._readline.add_history(each)
+            if entered.strip() and entered != last:
+                self._readline.add_history(entered)
 
     def _complete(self, word: str, state: int) -> str | None:
         if state == 0 and self._readline is not None:

@@ -96,9 +96,9 @@ class StatementRunner:
         path += [f"{quoted(catalog)}.{quoted(each)}" for each in dict.fromkeys(ordered)]
         if path == self._path:
             return
-        for each in databases:
+        for database in databases:
             self._connection.plain.execute(
-                f"CREATE SCHEMA IF NOT EXISTS {quoted(catalog)}.{quoted(each)}"
+                f"CREATE SCHEMA IF NOT EXISTS {quoted(catalog)}.{quoted(database)}"
             )
         joined = ",".join(path).replace("'", "''")
         self._connection.plain.execute(f"SET search_path = '{joined}'")

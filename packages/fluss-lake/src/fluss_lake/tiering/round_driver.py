@@ -287,21 +287,21 @@ class _RoundPlanner:
         replaces = bool(pins) or (mode is WriteMode.COPY_ON_WRITE and bool(requested))
         found = present_parts(lake, self._info) if replaces else {}
         present = {place: part for place, part in found.items() if place[0] not in again}
-        for each in requested:
-            name = places[each.bucket].partition_name
-            rewrites = each.is_state or mode is WriteMode.COPY_ON_WRITE
+        for request in requested:
+            name = places[request.bucket].partition_name
+            rewrites = request.is_state or mode is WriteMode.COPY_ON_WRITE
             yield RangeTask(
                 table_path=self._info.table_path,
                 table_id=self._info.table_id,
-                bucket=each.bucket,
+                bucket=request.bucket,
                 partition_name=name,
-                start=each.start,
-                stop=each.stop,
+                start=request.start,
+                stop=request.stop,
                 round_id=self._round_id,
                 target=target,
                 mode=mode,
-                state=states.get(each.bucket),
-                present=present.get((name, each.bucket.bucket_id)) if rewrites else None,
+                state=states.get(request.bucket),
+                present=present.get((name, request.bucket.bucket_id)) if rewrites else None,
                 at_ms=self._now_ms,
                 file_bytes=self._options.file_bytes,
                 memory_bytes=self._options.memory_bytes,

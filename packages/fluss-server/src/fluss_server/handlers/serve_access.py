@@ -28,10 +28,10 @@ def create_acls(node: Node, call: Call, request: pb.CreateAclsRequest) -> pb.Cre
     """Store entries; an entry that the user may not create is refused by itself."""
     _check_on(node)
     response = pb.CreateAclsResponse()
-    for each in request.acl:
-        answer = response.aclRes.add(acl=each)
+    for acl in request.acl:
+        answer = response.aclRes.add(acl=acl)
         try:
-            entry = read_acl(each)
+            entry = read_acl(acl)
             _check_change(node, call, entry.resource)
             node.access.add(entry)
         except Exception as error:  # noqa: BLE001 - one entry's trouble is not the others'
@@ -43,10 +43,10 @@ def drop_acls(node: Node, call: Call, request: pb.DropAclsRequest) -> pb.DropAcl
     """Remove the entries that filters select; each is reported for the first of its filters."""
     _check_on(node)
     response = pb.DropAclsResponse()
-    for each in request.acl_filter:
+    for acl_filter in request.acl_filter:
         result = response.filter_results.add()
         try:
-            chosen = node.access.entries(read_acl_filter(each))
+            chosen = node.access.entries(read_acl_filter(acl_filter))
             for entry in chosen:
                 _check_change(node, call, entry.resource)
             node.access.remove(chosen)

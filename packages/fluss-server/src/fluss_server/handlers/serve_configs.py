@@ -104,13 +104,13 @@ def alter_configs(
     del call
     changed = changed_settings(node.catalog)
     credentials = known = node.passwords.setting
-    for each in request.alter_configs:
-        value = each.config_value if each.HasField("config_value") else None
-        operation = AlterConfigOpType.from_code(each.op_type)
-        if each.config_key == user_passwords.KEY:
+    for change in request.alter_configs:
+        value = change.config_value if change.HasField("config_value") else None
+        operation = AlterConfigOpType.from_code(change.op_type)
+        if change.config_key == user_passwords.KEY:
             credentials = _changed_credentials(credentials, value, operation)
         else:
-            _apply(changed, each.config_key, value, operation)
+            _apply(changed, change.config_key, value, operation)
     if changed != changed_settings(node.catalog):
         keep_settings(node.catalog, changed)
     if credentials != known:

@@ -99,16 +99,16 @@ def lake_heartbeat(
 def _apply(
     lake: ServerLake, tables: Iterable[Any], responses: Any, change: Callable[[Any], None]
 ) -> None:
-    for each in tables:
-        added = responses.add(table_id=each.table_id)
+    for table in tables:
+        added = responses.add(table_id=table.table_id)
         try:
-            if each.coordinator_epoch != lake.coordinator_epoch:
+            if table.coordinator_epoch != lake.coordinator_epoch:
                 raise request_error(
                     ErrorCode.INVALID_COORDINATOR_EXCEPTION,
-                    f"The coordinator epoch {each.coordinator_epoch} in request is not match "
-                    f"current coordinator epoch {lake.coordinator_epoch} for table {each.table_id}.",
+                    f"The coordinator epoch {table.coordinator_epoch} in request is not match "
+                    f"current coordinator epoch {lake.coordinator_epoch} for table {table.table_id}.",
                 )
-            change(each)
+            change(table)
         except FlussError as error:
             added.error.error_code, added.error.error_message = code_and_text(error)
 

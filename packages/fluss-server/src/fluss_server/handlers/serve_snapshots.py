@@ -109,8 +109,8 @@ def list_kv_snapshots(
         return response
     for bucket in range(table.buckets_of(partition)):
         tablet = node.tablets.find(table.table_id, partition_id, bucket)
-        for each in tablet.snapshots.complete:
-            response.active_snapshots.add(bucket_id=bucket, snapshot_id=each.snapshot_id)
+        for snapshot in tablet.snapshots.complete:
+            response.active_snapshots.add(bucket_id=bucket, snapshot_id=snapshot.snapshot_id)
     return response
 
 
@@ -125,9 +125,9 @@ def acquire_lease(
     requested = {}
     for table in request.snapshots_to_lease:
         _check_keyed_id(node, table.table_id)
-        for each in table.bucket_snapshots:
-            bucket = TableBucket(table.table_id, each.bucket_id, partition_id=partition_id_of(each))
-            requested[bucket] = each.snapshot_id
+        for kept in table.bucket_snapshots:
+            bucket = TableBucket(table.table_id, kept.bucket_id, partition_id=partition_id_of(kept))
+            requested[bucket] = kept.snapshot_id
     missing = node.snapshots.acquire(request.lease_id, request.lease_duration_ms, requested)
     response = pb.AcquireKvSnapshotLeaseResponse()
     for table_id in sorted({each.table_id for each in missing}):
@@ -148,10 +148,12 @@ def release_lease(
     """Take buckets out of a lease."""
     del call
     buckets = []
-    for each in request.buckets_to_release:
-        _check_keyed_id(node, each.table_id)
+    for released in request.buckets_to_release:
+        _check_keyed_id(node, released.table_id)
         buckets.append(
-            TableBucket(each.table_id, each.bucket_id, partition_id=partition_id_of(each))
+            TableBucket(
+                released.table_id, released.bucket_id, partition_id=partition_id_of(released)
+            )
         )
     node.snapshots.release(request.lease_id, buckets)
     return pb.ReleaseKvSnapshotLeaseResponse()

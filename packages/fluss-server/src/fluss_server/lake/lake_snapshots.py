@@ -53,9 +53,9 @@ class LakeRecord:
     @property
     def readable(self) -> tuple[int, str] | None:
         """The newest snapshot whose readable offsets are known, and their file."""
-        for each in reversed(self.snapshots):
-            if each.readable is not None:
-                return each.snapshot_id, each.readable
+        for snapshot in reversed(self.snapshots):
+            if snapshot.readable is not None:
+                return snapshot.snapshot_id, snapshot.readable
         return None
 
     @property

@@ -153,8 +153,8 @@ class SnapshotFiles:
 
     def remove(self, snapshots: Sequence[KvSnapshot]) -> None:
         """Remove the files of retired snapshots."""
-        for each in snapshots:
-            self._remove(each.directory)
+        for snapshot in snapshots:
+            self._remove(snapshot.directory)
 
     def _remove(self, path: Path) -> None:
         """Remove a directory; what is left of it is removed by the next start."""

@@ -75,8 +75,8 @@ def _compile(compiler: Path, jars: Sequence[Path], target: Path) -> None:
             packed = Path(scratch) / "packed"
             packed.mkdir()
             with ZipFile(packed / JAR_NAME, "w") as jar:
-                for each in sorted(classes.iterdir()):
-                    jar.write(each, each.name)
+                for file in sorted(classes.iterdir()):
+                    jar.write(file, file.name)
             with suppress(OSError):  # another process was faster, and compiled the same
                 packed.rename(target)
     except subprocess.CalledProcessError as error:

@@ -22,8 +22,8 @@ def main() -> int:
     delay_s, command = float(sys.argv[1]), sys.argv[2:]
     # Signals reach the whole process group, so the program receives them itself. They are caught
     # rather than ignored: a child inherits ignored signals, and Java would not receive them.
-    for each in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
-        signal.signal(each, lambda *_: None)
+    for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
+        signal.signal(number, lambda *_: None)
     # The command line is the caller's. The program inherits our locks as well.
     child = subprocess.Popen(command, stdin=subprocess.DEVNULL, close_fds=False)  # noqa: S603
     threading.Thread(target=_watch_parent, args=(child, delay_s), daemon=True).start()

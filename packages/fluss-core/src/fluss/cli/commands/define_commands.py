@@ -367,10 +367,10 @@ def _check_there(session: Session, name: str, *, if_exists: bool) -> None:
 
 def _pairs(given: Sequence[str] | None) -> dict[str, str]:
     pairs = {}
-    for each in given or []:
-        key, sign, value = each.partition("=")
+    for text in given or []:
+        key, sign, value = text.partition("=")
         if not sign or not key.strip():
-            raise typer.BadParameter(f"--set {each!r} is not KEY=VALUE")
+            raise typer.BadParameter(f"--set {text!r} is not KEY=VALUE")
         pairs[key.strip()] = value.strip()
     return pairs
 

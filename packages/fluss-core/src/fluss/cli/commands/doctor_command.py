@@ -88,15 +88,15 @@ def _local_lines() -> Iterator[str]:
 
 def _versions(packages: Sequence[str]) -> Iterator[str]:
     """Yield the names and versions of the packages that are installed."""
-    for each in packages:
+    for package in packages:
         with contextlib.suppress(metadata.PackageNotFoundError):
-            yield f"{each} {metadata.version(each)}"
+            yield f"{package} {metadata.version(package)}"
 
 
 def _lines(found: ClusterReport) -> Iterator[str]:
     width = max((len(each.node.uid) for each in found.servers), default=0)
-    for each in found.servers:
-        yield f"  {each.node.uid:<{width}}  {each.node.address}  {_state_of(each)}"
+    for server in found.servers:
+        yield f"  {server.node.uid:<{width}}  {server.node.address}  {_state_of(server)}"
     left_out = f", {found.tables_left_out:,} more not examined" if found.tables_left_out else ""
     yield (
         f"{_counted(found.databases, 'database')}, {_counted(found.tables, 'table')}{left_out}, "

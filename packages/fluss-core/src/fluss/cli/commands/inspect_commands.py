@@ -68,8 +68,8 @@ def _place_of(given: str | None) -> tuple[str | None, str | None]:
 def write_names(names: Sequence[str], cluster: GlobalOptions) -> None:
     """Write names, one per line, unless `--output` names a format."""
     if cluster.output is None:
-        for each in names:
-            typer.echo(each)
+        for name in names:
+            typer.echo(name)
         return
     from fluss.cli.row_output import write_records
 
@@ -196,8 +196,10 @@ def partition_records(table: Table) -> list[dict[str, Any]]:
     """Return the name, the id, the buckets and the length of the log of each partition."""
     rows: dict[str, int] = {}
     offsets = table.offsets()
-    for each in offsets.to_pylist():
-        rows[each["partition"]] = rows.get(each["partition"], 0) + each["end"] - each["earliest"]
+    for bucket in offsets.to_pylist():
+        rows[bucket["partition"]] = (
+            rows.get(bucket["partition"], 0) + bucket["end"] - bucket["earliest"]
+        )
     return [
         {
             "name": each.partition_name,
@@ -330,15 +332,15 @@ def bucket_records(table: Table) -> Records:
     """Return the leader, the replicas and the offsets of each bucket."""
     places = {(each["partition"], each["bucket"]): each for each in table.offsets().to_pylist()}
     records = []
-    for each in table.replicas().to_pylist():
-        offsets = places.get((each["partition"], each["bucket"]), {})
+    for bucket in table.replicas().to_pylist():
+        offsets = places.get((bucket["partition"], bucket["bucket"]), {})
         records.append(
             {
-                **each,
-                "replicas": ", ".join(map(str, each["replicas"])),
+                **bucket,
+                "replicas": ", ".join(map(str, bucket["replicas"])),
                 "in_sync": None
-                if each["in_sync"] is None
-                else ", ".join(map(str, each["in_sync"])),
+                if bucket["in_sync"] is None
+                else ", ".join(map(str, bucket["in_sync"])),
                 "earliest": offsets.get("earliest"),
                 "end": offsets.get("end"),
             }

@@ -63,8 +63,10 @@ def offsets(
         if cursor is not None:
             _add(records, "cursor", _starts(table, _read(cursor).to_json()))
             columns += [("cursor", "int64"), ("lag", "int64")]
-            for each in records:
-                each["lag"] = None if each["cursor"] is None else each["end"] - each["cursor"]
+            for record in records:
+                record["lag"] = (
+                    None if record["cursor"] is None else record["end"] - record["cursor"]
+                )
         names = [column for column, _ in columns]
         write_records(
             [{key: each[key] for key in names} for each in records], columns, cluster.output
@@ -149,8 +151,8 @@ _CURSOR: Final = (
 
 
 def _add(records: list[dict[str, Any]], name: str, found: dict[tuple[Any, Any], int]) -> None:
-    for each in records:
-        each[name] = found.get((each["partition"], each["bucket"]))
+    for record in records:
+        record[name] = found.get((record["partition"], record["bucket"]))
 
 
 def _starts(table: Table, bound: str) -> dict[tuple[Any, Any], int]:

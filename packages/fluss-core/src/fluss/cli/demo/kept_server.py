@@ -68,10 +68,12 @@ def start_kept_server(folder: Path | None) -> Iterator[KeptServer]:
 
 def _read_address(process: subprocess.Popen[bytes]) -> str:
     line = b"" if process.stdout is None else process.stdout.readline()
-    said = json.loads(line) if line else {}
-    if "servers" not in said:
-        raise LocalServerError(said.get("error", "The server of the demo ended without a word."))
-    return str(said["servers"])
+    answer = json.loads(line) if line else {}
+    if "servers" not in answer:
+        raise LocalServerError(
+            answer.get("error", "The server of the demo ended without an answer.")
+        )
+    return str(answer["servers"])
 
 
 def serve(words: list[str]) -> None:

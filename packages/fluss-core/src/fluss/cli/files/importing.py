@@ -242,13 +242,13 @@ class ImportJob:
     def _write_files(self) -> None:
         skip = left = self._skip
         try:
-            for each in self._request.files:
-                opened = RowFile(each.file, each.file_format, each.folder_values)
+            for chosen in self._request.files:
+                opened = RowFile(chosen.file, chosen.file_format, chosen.folder_values)
                 with closing(opened):
-                    self._file, self._bytes_of_file = opened, each.size
+                    self._file, self._bytes_of_file = opened, chosen.size
                     left -= self._write(opened, left)
                 self._file = None
-                self._bytes_before += each.size
+                self._bytes_before += chosen.size
         finally:
             if self._writer is not None:
                 self._writer.finish()
@@ -288,8 +288,8 @@ class ImportJob:
     def _folder_types(self) -> dict[str, pa.DataType]:
         """Infer the types of the columns that folders name."""
         texts: dict[str, list[str | None]] = {}
-        for each in self._request.files:
-            for name, text in each.folder_values.items():
+        for chosen in self._request.files:
+            for name, text in chosen.folder_values.items():
                 texts.setdefault(name, []).append(text)
         return {name: type_of_texts(values) for name, values in texts.items()}
 

@@ -131,9 +131,9 @@ def _matching(pattern: str) -> Iterator[tuple[str, str]]:
         if os.path.isdir(path):  # noqa: PTH112
             if "**" in pattern or next(Path(path).iterdir(), None) is None:
                 continue  # `**` names the files in it as well
-            for each, beneath in _files_beneath(path):
+            for file, beneath in _files_beneath(path):
                 is_empty = False
-                yield each, os.path.join(within, Path(path).name, beneath)  # noqa: PTH118
+                yield file, os.path.join(within, Path(path).name, beneath)  # noqa: PTH118
             continue
         is_empty = False
         yield path, within

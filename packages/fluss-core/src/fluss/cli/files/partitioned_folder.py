@@ -140,8 +140,8 @@ def _folders_of(batch: pa.RecordBatch, by: Sequence[str]) -> Iterator[tuple[str,
     texts = [texts_of(batch.column(name)) for name in by]
     encoded = [pc.dictionary_encode(each, null_encoding="encode") for each in texts]
     code = np.zeros(batch.num_rows, np.int64)
-    for each in encoded:
-        code = code * len(each.dictionary) + np.asarray(each.indices)
+    for encoded_column in encoded:
+        code = code * len(encoded_column.dictionary) + np.asarray(encoded_column.indices)
     found, first = np.unique(code, return_index=True)
     for one, row in zip(found, first, strict=True):
         values = zip(by, (each[int(row)].as_py() for each in texts), strict=True)

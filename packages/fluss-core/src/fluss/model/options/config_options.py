@@ -95,9 +95,9 @@ def _one_of(*allowed: str) -> Callable[[object], str]:
     """Return a parser for one of these texts, in any case."""
 
     def parse(value: object) -> str:
-        for each in allowed:
-            if isinstance(value, str) and value.strip().lower() == each.lower():
-                return each
+        for choice in allowed:
+            if isinstance(value, str) and value.strip().lower() == choice.lower():
+                return choice
         raise ValueError(f"{value!r} is not one of {', '.join(allowed)}")
 
     return parse

@@ -153,9 +153,9 @@ def _names(value: Any, name: str) -> tuple[str, ...]:
     if not isinstance(listed, Iterable):
         raise InvalidValueError(f"{name}={value!r} is not a list of columns.", option=name)
     names = tuple(each.strip() if isinstance(value, str) else each for each in listed)
-    for each in names:
-        if not isinstance(each, str):
-            raise InvalidValueError(f"{name} names the column {each!r}, which is no text.")
+    for column in names:
+        if not isinstance(column, str):
+            raise InvalidValueError(f"{name} names the column {column!r}, which is no text.")
     twice = [each for each in names if names.count(each) > 1]
     if twice:
         raise InvalidValueError(f"{name} names the column {twice[0]!r} twice.", option=name)
@@ -390,11 +390,11 @@ FOLLOW_OPTIONS: Final = tuple(
 
 def _check_metadata(options: ScanOptions) -> None:
     names = options.metadata_names
-    for each in options.with_metadata:
-        if each not in names and each not in METADATA_COLUMNS:
-            hint = did_you_mean(each, names) or f"they are {', '.join(names)}"
+    for column in options.with_metadata:
+        if column not in names and column not in METADATA_COLUMNS:
+            hint = did_you_mean(column, names) or f"they are {', '.join(names)}"
             raise InvalidValueError(
-                f"with_metadata names {each!r}, which is no metadata column.", hint=hint
+                f"with_metadata names {column!r}, which is no metadata column.", hint=hint
             )
 
 
@@ -403,12 +403,12 @@ def _check_together(options: ScanOptions) -> None:
         if getattr(options, first) is not None and getattr(options, second) is not None:
             raise _contradiction(first, second)
     if options.mode is Mode.STATE:
-        for each in ("start", "end", "tail"):
-            if getattr(options, each) is not None:
+        for name in ("start", "end", "tail"):
+            if getattr(options, name) is not None:
                 raise InvalidValueError(
-                    f"{each}= cuts a log, and mode='state' has none to cut.",
+                    f"{name}= cuts a log, and mode='state' has none to cut.",
                     hint=Hint(HintKey.CHANGELOG_OR_AS_OF),
-                    option=each,
+                    option=name,
                 )
     check_order(options.start, options.end)
 

@@ -125,8 +125,8 @@ def _nested_ids(data_type: DataType, path: str) -> Iterator[tuple[int, str]]:
         for child in data_type.children():
             yield from _nested_ids(child, path)
         return
-    for each in data_type.fields:
-        below = f"{path}.{each.name}"
-        if each.field_id is not None:
-            yield each.field_id, below
-        yield from _nested_ids(each.data_type, below)
+    for field in data_type.fields:
+        below = f"{path}.{field.name}"
+        if field.field_id is not None:
+            yield field.field_id, below
+        yield from _nested_ids(field.data_type, below)

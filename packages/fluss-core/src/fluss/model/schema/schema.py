@@ -75,8 +75,8 @@ class Schema:
         auto_increment_column: str | None = None,
     ) -> None:
         columns = columns_of(schema)
-        for each in columns:
-            check_not_reserved(each.name)
+        for column in columns:
+            check_not_reserved(column.name)
         increments = () if auto_increment_column is None else (auto_increment_column,)
         parts = SchemaParts(
             columns=columns,
@@ -160,8 +160,8 @@ class Schema:
         Raises:
             InvalidSchemaError: When there is none.
         """
-        for index, each in enumerate(self.columns):
-            if each.name == name:
+        for index, column in enumerate(self.columns):
+            if column.name == name:
                 return index
         raise no_such_column(name, self.column_names)
 
@@ -247,5 +247,5 @@ class Schema:
 
 def _fill(schema: Schema, parts: SchemaParts) -> None:
     done = finished(parts)
-    for each in fields(done):
-        object.__setattr__(schema, each.name, getattr(done, each.name))
+    for attribute in fields(done):
+        object.__setattr__(schema, attribute.name, getattr(done, attribute.name))

@@ -86,8 +86,8 @@ def check_columns(columns: Sequence[Column]) -> None:
             hint="rename one of them",
             column=repeated[0],
         )
-    for each in columns:
-        _check_nested_names(each.data_type)
+    for column in columns:
+        _check_nested_names(column.data_type)
 
 
 def _check_nested_names(data_type: DataType) -> None:

@@ -248,11 +248,11 @@ def _struct_caster(source: pa.DataType, target: RowType, wire: pa.DataType) -> C
 
     def cast(array: pa.Array) -> pa.Array:
         children = []
-        for index, (place, each) in enumerate(zip(places, inner, strict=True)):
+        for index, (place, rule) in enumerate(zip(places, inner, strict=True)):
             child = array.field(place)
             # Values under a NULL struct are unspecified, and might not fit.
-            child = child if each is None else _masked(child, array)
-            children.append(_cast(child, each, wire.field(index).type))
+            child = child if rule is None else _masked(child, array)
+            children.append(_cast(child, rule, wire.field(index).type))
         return _made_of(array, wire, [], children)
 
     return cast

@@ -87,11 +87,11 @@ def split_arrow(
         return None, expression
     converted: list[Predicate] = []
     rest: list[pc.Expression] = []
-    for each in parts:
+    for part in parts:
         try:
-            converted.append(conversion.checked(each))
+            converted.append(conversion.checked(part))
         except (UnsupportedOperationError, InvalidValueError):
-            rest.append(each.expression)
+            rest.append(part.expression)
     return conjoined(converted), reduce(and_, rest) if rest else None
 
 

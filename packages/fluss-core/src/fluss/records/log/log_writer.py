@@ -139,6 +139,6 @@ def write_log_batch(
 def seal(header: bytearray, shape: HeaderFormat, rest: Sequence[ByteSource]) -> None:
     """Compute the checksum over the end of the header and what follows, and set it."""
     crc = crc32c(memoryview(header)[shape.checked_from :])
-    for each in rest:
-        crc = crc32c(each, crc)
+    for part in rest:
+        crc = crc32c(part, crc)
     patch_crc(header, shape, crc)
