@@ -1,15 +1,26 @@
 """Waits in slices: what they return, that signals and cancelled tasks end them, and their cost."""
 
 import asyncio
+import os
 import signal
 import threading
 import time
+import weakref
 from concurrent.futures import ThreadPoolExecutor
+from contextvars import ContextVar
 
 import pytest
 
 from fluss import waiting
-from fluss.waiting import InterruptibleLock, acquire, in_thread, join, result_of, wait_until
+from fluss.waiting import (
+    InterruptibleLock,
+    acquire,
+    in_thread,
+    is_done,
+    join,
+    result_of,
+    wait_until,
+)
 
 
 class _SignalError(Exception):
@@ -144,3 +155,88 @@ def test_work_in_a_thread_gives_its_result_or_its_error():
     assert result_of(in_thread(lambda: 7, "seven")) == 7
     with pytest.raises(ValueError, match="early"):
         result_of(in_thread(lambda: int("early"), "early"))
+
+
+@pytest.fixture
+def spare(monkeypatch):
+    """Threads of this test alone, which wait for work as long as the test lets them."""
+    threads = waiting._SpareThreads()
+    monkeypatch.setattr(waiting, "_spare_threads", threads)
+    yield threads
+    monkeypatch.setattr(waiting, "SPARE_S", 0.01)
+    for _ in range(waiting.SPARE_THREADS_MAX):
+        threads._works.put(lambda: None)  # wakes those that wait; the others end by themselves
+
+
+def until_idle(threads, count):
+    assert wait_until(lambda _: time.sleep(0.001) or threads._idle.qsize() == count, 5.0)
+
+
+def test_a_thread_works_for_one_caller_after_another(spare):
+    used = set()
+    for number in range(20):
+        used.add(result_of(in_thread(threading.get_ident, f"work {number}")))
+        until_idle(spare, 1)
+    assert len(used) == 1
+    assert result_of(in_thread(lambda: threading.current_thread().name, "the name")) == "the name"
+
+
+def test_work_never_waits_for_other_work(spare):
+    met = threading.Barrier(3 * waiting.SPARE_THREADS_MAX)
+    for _ in range(2):  # with new threads, and with those that wait
+        together = [in_thread(lambda: met.wait(5.0), "together") for _ in range(met.parties)]
+        assert sorted(map(result_of, together)) == list(range(met.parties))
+        until_idle(spare, waiting.SPARE_THREADS_MAX)
+
+
+def test_a_thread_without_work_ends(spare, monkeypatch):
+    monkeypatch.setattr(waiting, "SPARE_S", 0.01)
+    thread = result_of(in_thread(threading.current_thread, "the first"))
+    assert join(thread, 5.0)
+    assert spare._idle.empty()
+    assert result_of(in_thread(lambda: 7, "seven")) == 7
+
+
+def test_work_sees_nothing_of_the_work_before_it(spare):
+    seen = ContextVar("seen", default="nothing")
+    assert result_of(in_thread(lambda: seen.set("before") and seen.get(), "before")) == "before"
+    until_idle(spare, 1)
+    assert result_of(in_thread(seen.get, "after")) == "nothing"
+
+
+def test_a_thread_keeps_nothing_of_its_work(spare):
+    class Kept:
+        """Something that a connection would be held by."""
+
+    kept = Kept()
+    gone = weakref.ref(kept)
+    in_thread(lambda held=kept: held is not None, "held").result()
+    del kept
+    until_idle(spare, 1)
+    assert wait_until(lambda _: time.sleep(0.001) or gone() is None, 5.0)
+
+
+def test_work_that_a_signal_has_kept_from_a_thread_is_never_done(spare, monkeypatch):
+    done = []
+
+    def interrupted():
+        raise KeyboardInterrupt
+
+    with monkeypatch.context() as patch:
+        patch.setattr(spare, "_is_one_taken", interrupted)
+        with pytest.raises(KeyboardInterrupt):
+            in_thread(lambda: done.append("lost"), "lost")
+    assert result_of(in_thread(lambda: 7, "seven")) == 7
+    assert not done
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="processes are not forked here")
+@pytest.mark.filterwarnings("ignore:.*fork:DeprecationWarning")
+def test_a_forked_process_has_threads_of_its_own(spare):
+    assert result_of(in_thread(lambda: 7, "seven")) == 7
+    until_idle(spare, 1)
+    child = os.fork()
+    if child == 0:
+        answered = is_done(future := in_thread(lambda: 8, "eight"), 5.0)
+        os._exit(future.result() if answered else 1)
+    assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 8
