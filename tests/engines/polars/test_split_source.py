@@ -1,5 +1,7 @@
 """Batches for Polars: text is laid out as Polars holds it, and several batches become a frame."""
 
+import subprocess
+import sys
 import threading
 import time
 
@@ -10,7 +12,7 @@ import pytest
 from fluss.records.arrow.views import with_views
 from fluss.scan import Order
 from fluss_polars import split_source
-from fluss_polars.split_source import BATCHES_AHEAD, SplitSource, to_frame
+from fluss_polars.split_source import BATCHES_AHEAD, SplitSource, schema_of, to_frame
 
 LONG = "a text that is longer than the twelve bytes of a view " * 20
 TEXTS = pa.array(["", "short", None, LONG, "äöü €", "exactly 12 b", None, LONG], pa.string())
@@ -45,6 +47,42 @@ def test_rows_are_those_that_polars_makes_of_the_plain_batch(name, cut):
 def test_a_batch_without_text_is_passed_on_as_it_is():
     batch = BATCHES["no text"]
     assert with_views(batch) is batch
+
+
+TYPES = pa.schema(
+    [
+        ("number", pa.int64()),
+        ("text", pa.string()),
+        ("view", pa.string_view()),
+        ("fixed", pa.binary(4)),
+        ("price", pa.decimal128(10, 2)),
+        ("clock", pa.time32("ms")),
+        ("at", pa.timestamp("us", "UTC")),
+        ("list", pa.list_(pa.int32())),
+        ("row", pa.struct([("label", pa.string()), ("weight", pa.float64())])),
+        ("map", pa.map_(pa.string(), pa.int64())),
+    ]
+)
+
+
+def test_a_schema_is_that_of_a_frame_without_rows():
+    assert list(schema_of(TYPES).items()) == list(pl.DataFrame(TYPES.empty_table()).schema.items())
+
+
+WITHOUT_PANDAS = """
+import sys, pyarrow as pa, fluss_polars
+from fluss_polars.split_source import schema_of
+schema_of(pa.schema([("id", pa.int64()), ("name", pa.string())]))
+assert "pandas" not in sys.modules
+"""
+
+
+@pytest.mark.slow  # starts a process
+def test_a_schema_needs_no_pandas():
+    done = subprocess.run(
+        [sys.executable, "-c", WITHOUT_PANDAS], capture_output=True, text=True, check=False
+    )
+    assert done.returncode == 0, done.stderr
 
 
 def test_columns_that_are_no_text_keep_their_memory():

@@ -21,6 +21,7 @@ import pyarrow as pa
 from fluss.doors import at_door
 from fluss.hints import Door
 from fluss.scan import Order, ScanSplit, ScanStats, open_split
+from fluss.waiting import in_thread
 from fluss_polars import parquet_decoder
 from fluss_polars.process_end import calls_of_polars, cancelled_at_exit
 
@@ -81,7 +82,8 @@ class SplitSource:
 
 def schema_of(arrow: pa.Schema) -> pl.Schema:
     """Return an Arrow schema with Polars' types."""
-    return pl.DataFrame(arrow.empty_table()).schema
+    # Not by `arrow.empty_table()`: pyarrow imports pandas there, which takes half a second.
+    return pl.DataFrame(pa.Table.from_batches([], schema=arrow)).schema
 
 
 def to_frame(
@@ -126,7 +128,7 @@ class _Run:
         self._last: Any = None
         self._closed = threading.Event()
         self._cancellation.listen(self._closed.set)
-        threading.Thread(target=self._read, name="fluss-polars", daemon=True).start()
+        in_thread(self._read, "fluss-polars")
 
     def next_batches(self, timeout_s: float) -> list[pa.RecordBatch] | None:
         """Return the batches that are there, `BATCHES_AHEAD` at most; wait for the first.
