@@ -2,6 +2,8 @@
 
 from dataclasses import replace
 
+import pytest
+
 from fluss.log.log_services import BUCKET_BYTES_KEPT, BUCKET_BYTES_SCANNED, limits_of
 from fluss.log.plan_fetch import BUCKET_BYTES_FIRST, FetchLimits
 from fluss.model.options.config import Config
@@ -28,11 +30,17 @@ def test_a_caller_that_keeps_all_is_answered_in_parts_that_grow():
     most = limits_of(Config()).keeping
     limits = replace(most, bytes_max_for_bucket=MIB)
     seen = []
-    for _ in range(5):
+    for _ in range(6):
         seen.append((limits.unread_bytes_max // MIB, limits.bytes_max_for_bucket // MIB))
         limits = limits.grown(most)
-    assert seen == [(64, 1), (64, 2), (64, 4), (64, 4), (64, 4)]
+    assert seen == [(64, 1), (64, 2), (64, 4), (64, 8), (64, 8), (64, 8)]
     assert most.bytes_max_for_bucket == BUCKET_BYTES_KEPT
+
+
+@pytest.mark.parametrize(("asked", "unread"), [(1, 4), (2, 8), (4, 8), (8, 16), (16, 32)], ids=str)
+def test_what_may_be_unread_of_a_bucket_grows_less_than_what_is_asked(asked, unread):
+    limits = FetchLimits(bytes_max_for_bucket=asked * MIB)
+    assert limits.unread_bytes_max_for_bucket == unread * MIB
 
 
 def test_a_limit_that_the_user_set_for_a_bucket_is_never_exceeded():

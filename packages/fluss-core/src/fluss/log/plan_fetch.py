@@ -34,6 +34,9 @@ BYTES_FIRST = 128 * 1024
 # How many fetches of one bucket may be unread: enough to keep a reader busy, and few enough that a
 # caller that reads a few rows of many buckets does not fetch them in full.
 FETCHES_AHEAD = 4
+# Of large ones, two are enough: one is decoded while the next one comes.
+LARGE_FETCHES_AHEAD = 2
+BUCKET_UNREAD_BYTES_MAX = 8 * 1024 * 1024
 # A caller that reads on is fetched for further and further ahead; one that stops soon costs little.
 UNREAD_BYTES_FIRST = 4 * 1024 * 1024
 BUCKET_BYTES_FIRST = 64 * 1024
@@ -104,8 +107,9 @@ class FetchLimits:
 
     @property
     def unread_bytes_max_for_bucket(self) -> int:
-        """How much of one bucket may be unread."""
-        return FETCHES_AHEAD * self.bytes_max_for_bucket
+        """How much of one bucket may be unread, so that more of it is requested."""
+        several = min(FETCHES_AHEAD * self.bytes_max_for_bucket, BUCKET_UNREAD_BYTES_MAX)
+        return max(several, LARGE_FETCHES_AHEAD * self.bytes_max_for_bucket)
 
 
 @dataclass(slots=True, eq=False, kw_only=True)

@@ -260,7 +260,7 @@ class ClientOptions(OptionSet):
         "scanner.log.fetch.max-bytes-for-bucket",
         _MIB,
         "The maximum size of one bucket's part of that response; if it is not set, readers "
-        "of a whole range request twice as much, and four times as much for one result.",
+        "of a whole range request twice as much, and eight times as much for one result.",
     )
     scanner_log_fetch_min_bytes = size(
         "scanner.log.fetch.min-bytes",
