@@ -9,6 +9,7 @@ from pathlib import Path
 from fluss.errors import MissingRuntimeError
 from fluss_testkit.artifact import FLUSS_SERVER, find_jar
 from fluss_testkit.java_runtime import find_java
+from tests.support.java_programs import java_command
 
 SOURCE = Path(__file__).resolve().parents[3] / "tools" / "FrameOracle.java"
 # Options for a fast start of a short-lived JVM.
@@ -31,7 +32,7 @@ def ask_java(questions: Sequence[str]) -> list[str]:
             hint="install a newer JDK, or point JAVA_HOME at one.",
         )
     done = subprocess.run(
-        [str(java.executable), *_JVM_OPTIONS, "-cp", str(find_jar(FLUSS_SERVER)), str(SOURCE)],
+        java_command(java, _JVM_OPTIONS, [find_jar(FLUSS_SERVER)], [SOURCE]),
         input="\n".join(questions),
         capture_output=True,
         text=True,

@@ -17,7 +17,7 @@ from typing import Any, Literal, Self, TypeVar
 from fluss.errors import MissingRuntimeError
 from fluss.model.types.data_type import DataType
 from fluss_testkit.artifact import FLUSS_SERVER, find_jar
-from fluss_testkit.java_runtime import find_java
+from fluss_testkit.java_runtime import JavaRuntime, find_java
 from tests.support.differential.oracle_types import (
     BatchHeader,
     DocumentKind,
@@ -31,6 +31,7 @@ from tests.support.differential.oracle_types import (
 )
 from tests.support.differential.oracle_wire import Answer, Question
 from tests.support.generators.seeded_values import row_type
+from tests.support.java_programs import java_command
 
 FLUSS_VERSION = FLUSS_SERVER.version
 JAVA_FLOOR = 17
@@ -62,9 +63,9 @@ class JavaRefusedError(Exception):
 class Oracle:
     """A running JVM, for one thread at a time; close it, or use it in a `with`."""
 
-    def __init__(self, *, java: Path, jar: Path) -> None:
+    def __init__(self, *, java: JavaRuntime, jar: Path) -> None:
         self._log = tempfile.TemporaryFile()  # noqa: SIM115 - lives as long as the process
-        command = [str(java), *_JVM_OPTIONS, "-cp", str(jar), str(SOURCE)]
+        command = java_command(java, _JVM_OPTIONS, [jar], [SOURCE])
         self._process = subprocess.Popen(
             command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=self._log
         )
@@ -408,7 +409,7 @@ def start() -> Oracle:
             f"The oracle is written for Java {JAVA_FLOOR}, and {java.executable} is version "
             f"{java.version}. Install a newer JDK, or point JAVA_HOME at one."
         )
-    return Oracle(java=java.executable, jar=jar)
+    return Oracle(java=java, jar=jar)
 
 
 def _read_log_batch(answer: Answer, types: Types) -> ReadLogBatch:

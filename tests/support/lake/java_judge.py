@@ -8,7 +8,6 @@ each. Fluss's source gives no bucket where a table has no bucket key.
 from __future__ import annotations
 
 import datetime as dt
-import os
 import struct
 import subprocess
 from collections import Counter
@@ -23,6 +22,7 @@ import pyarrow as pa
 from fluss_testkit.artifact import FLUSS_CLIENT, LOG_BINDING, find_jar
 from fluss_testkit.java_runtime import find_java
 from fluss_testkit.lake_profile import FLUSS_LAKE_ICEBERG, HADOOP, SQLITE_DRIVER
+from tests.support.java_programs import java_command
 from tests.support.servers.java_client import JVM_OPTIONS, TOOLS
 
 PREFIX = "table.datalake.iceberg."
@@ -68,12 +68,12 @@ def java_judge(bootstrap: str, settings: Mapping[str, str], log: Path) -> Iterat
         settings: The settings of the catalog, as Java names them.
         log: Where errors go.
     """
-    classes = os.pathsep.join(str(find_jar(each)) for each in JARS)
+    jars = [find_jar(each) for each in JARS]
+    command = java_command(find_java(), JVM_OPTIONS, jars, [TOOLS / "LakeJudge.java"])
     pairs = [f"{key}={value}" for key, value in settings.items()]
-    program = [str(TOOLS / "LakeJudge.java"), bootstrap, *pairs]
     with log.open("w") as errors:
         process = subprocess.Popen(
-            [str(find_java().executable), *JVM_OPTIONS, "-cp", classes, *program],
+            [*command, bootstrap, *pairs],
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             stderr=errors,

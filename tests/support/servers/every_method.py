@@ -9,9 +9,7 @@ from __future__ import annotations
 
 import csv
 import io
-import os
 import subprocess
-import tempfile
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -19,6 +17,7 @@ from pathlib import Path
 from fluss.errors import MissingRuntimeError
 from fluss_testkit.artifact import FLUSS_CLIENT_1_0, LOG_BINDING, find_jar
 from fluss_testkit.java_runtime import find_java
+from tests.support.java_programs import java_command
 from tests.support.servers.java_client import JVM_OPTIONS, TOOLS
 
 TABLE = TOOLS / "tables" / "every_method.csv"
@@ -59,14 +58,11 @@ def call_every_method(bootstrap: str, *, database: str, user: str, password: str
     java = find_java()
     if java.compiler is None:
         raise MissingRuntimeError("tools/every_method needs a compiler.", hint="install a JDK.")
-    jars = [str(find_jar(each)) for each in (FLUSS_CLIENT_1_0, LOG_BINDING)]
-    with tempfile.TemporaryDirectory(prefix="every-method-") as classes:
-        sources = sorted(map(str, (TOOLS / "every_method").glob("*.java")))
-        path = os.pathsep.join(jars)
-        _run([str(java.compiler), "-nowarn", "-proc:none", "-cp", path, "-d", classes, *sources])
-        path = os.pathsep.join([*jars, classes])
-        program = [str(java.executable), *JVM_OPTIONS, "-cp", path, "EveryMethod"]
-        return read_answers(_run([*program, bootstrap, database, user, password]))
+    jars = [find_jar(each) for each in (FLUSS_CLIENT_1_0, LOG_BINDING)]
+    main = TOOLS / "every_method" / "EveryMethod.java"
+    others = sorted(each for each in main.parent.glob("*.java") if each != main)
+    command = java_command(java, JVM_OPTIONS, jars, [main, *others])
+    return read_answers(_run([*command, bootstrap, database, user, password]))
 
 
 def _run(command: Sequence[str]) -> str:

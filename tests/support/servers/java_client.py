@@ -8,7 +8,6 @@ of rows by key.
 
 from __future__ import annotations
 
-import os
 import subprocess
 from collections.abc import Sequence
 from pathlib import Path
@@ -21,6 +20,7 @@ from fluss_testkit.artifact import (
     find_jar,
 )
 from fluss_testkit.java_runtime import find_java
+from tests.support.java_programs import java_command
 
 TOOLS = Path(__file__).resolve().parents[3] / "tools"
 # Arrow accesses its buffers through java.nio; the rest speeds up the start of a short-lived JVM.
@@ -112,10 +112,10 @@ def read_kv_snapshots(
 def _run(
     program: str, *arguments: str, questions: str = "", client: Artifact = FLUSS_CLIENT
 ) -> subprocess.CompletedProcess[str]:
-    jars = os.pathsep.join(str(find_jar(each)) for each in (client, LOG_BINDING))
-    source = str(TOOLS / f"{program}.java")
+    jars = [find_jar(each) for each in (client, LOG_BINDING)]
+    command = java_command(find_java(), JVM_OPTIONS, jars, [TOOLS / f"{program}.java"])
     done = subprocess.run(
-        [str(find_java().executable), *JVM_OPTIONS, "-cp", jars, source, *arguments],
+        [*command, *arguments],
         input=questions,
         capture_output=True,
         text=True,
