@@ -5,7 +5,6 @@ from __future__ import annotations
 import gc
 import json
 import os
-import socket
 import subprocess
 import sys
 from pathlib import Path
@@ -14,15 +13,35 @@ import pytest
 
 from tests.house.sources import ROOT
 from tests.support.fix_processor_times import Times, unmarked_lines
-from tests.support.fix_reruns import find_connection
+from tests.support.fix_reruns import OwnCounts
 
 
-def test_a_worker_does_not_wait_for_acknowledgements(pytestconfig: pytest.Config) -> None:
+def test_a_worker_counts_reruns_itself(pytestconfig: pytest.Config) -> None:
     if not hasattr(pytestconfig, "workerinput"):
-        pytest.skip("tests run without pytest-xdist, so no worker waits")
-    connection = find_connection(pytestconfig)
-    assert connection is not None, "pytest-rerunfailures keeps its connection elsewhere"
-    assert connection.getsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY) != 0
+        pytest.skip("tests run without pytest-xdist, so there is no worker")
+    assert isinstance(pytestconfig.failures_db, OwnCounts)  # type: ignore[attr-defined]
+
+
+@pytest.mark.slow  # starts pytest with a worker
+def test_a_worker_runs_a_test_again_for_the_listed_reason_only(tmp_path: Path) -> None:
+    (tmp_path / "test_reruns.py").write_text(
+        "runs = []\n\n"
+        "def test_listed():\n    runs.append(1)\n    assert len(runs) == 3, 'no leader'\n\n"
+        "def test_not_listed():\n    assert False, 'wrong rows'\n"
+    )
+    environment = os.environ | {"PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1"}
+    plugins = ("xdist", "rerunfailures", "tests.support.fix_reruns")
+    options = [word for name in plugins for word in ("-p", name)]
+    command = [sys.executable, "-m", "pytest", *options, "-n1", "-q", "--rootdir", str(tmp_path)]
+    ended = subprocess.run(
+        [*command, "-c", os.devnull, "--reruns=2", "--only-rerun=no leader", str(tmp_path)],
+        cwd=ROOT,
+        env=environment,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert "1 failed, 1 passed, 2 rerun" in ended.stdout, ended.stdout + ended.stderr
 
 
 def test_the_garbage_collector_passes_over_the_collected_tests() -> None:

@@ -51,6 +51,7 @@ LONGEST = (
     "examples/test_docs_pages",
     "house/test_planted_bugs",
 )
+LONGEST_SET = frozenset(LONGEST)
 
 
 @pytest.hookimpl(trylast=True)  # after tests that share a cluster were grouped
@@ -59,8 +60,8 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     long: dict[str, list[pytest.Item]] = {}
     others: list[pytest.Item] = []
     for item in items:
-        name = next((each for each in LONGEST if f"tests/{each}.py" in item.nodeid), None)
-        if name is None or "[embedded" in item.nodeid:
+        name = item.nodeid.partition(".py::")[0].removeprefix("tests/")
+        if name not in LONGEST_SET or "[embedded" in item.nodeid:
             others.append(item)
         else:
             long.setdefault(name, []).append(item)
