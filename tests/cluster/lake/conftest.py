@@ -18,7 +18,9 @@ LAKE = {"table.datalake.enabled": "true"}
 @pytest.fixture(scope="module", params=server_kinds())
 def lake_cluster(request, tmp_path_factory):
     if request.param == "embedded":
-        with LocalCluster(tmp_path_factory.mktemp("lake"), durability="none", lake=True) as running:
+        folder = tmp_path_factory.mktemp("lake")
+        # A process of its own imports pyiceberg again for each file: a second of processor time.
+        with LocalCluster(folder, durability="none", lake=True, in_thread=True) as running:
             yield running
         return
     start_cluster = request.getfixturevalue("start_cluster")
