@@ -3,10 +3,16 @@
 from collections import OrderedDict, UserDict, namedtuple
 from datetime import UTC, datetime, time, timedelta, timezone
 from random import Random
+from time import process_time
 
 import pytest
 
 from fluss.errors import InvalidValueError
+from fluss.model.paths import TablePath
+from fluss.model.schema.column import Column
+from fluss.model.schema.schema import Schema
+from fluss.model.tables.descriptor import TableDescriptor
+from fluss.model.tables.table_info import TableInfo
 from fluss.model.types.factory import DataTypes
 from fluss.model.values.conversion import from_physical, to_physical
 from fluss.model.values.limits import ValueLimits
@@ -163,3 +169,16 @@ def test_a_row_by_key_takes_no_time_that_it_would_cut(precision):
     with pytest.raises(InvalidValueError, match="milliseconds") as refused:
         taken(fine, keeps_millis=True)
     assert refused.value.facts["column"] == "at"
+
+
+def test_a_table_of_many_columns_is_not_searched_once_for_each_of_them():
+    """Ten thousand columns took 22 seconds before the first row."""
+    count = 10_000
+    schema = Schema([Column(f"c{each}", TYPES[1]) for each in range(count)])
+    descriptor = TableDescriptor(schema, bucket_count=1)
+    info = TableInfo.of(descriptor, table_path=TablePath("d", "t"), table_id=1, schema_id=1)
+    begin = process_time()
+    made = RowReader.of(info, range(count))
+    assert schema.column_indexes(schema.column_names) == tuple(range(count))
+    assert process_time() - begin < 1
+    assert made.names == schema.column_names

@@ -8,7 +8,7 @@ new tables are in `model.tables.table_rules`.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, fields, replace
+from dataclasses import dataclass, field, fields, replace
 from typing import TYPE_CHECKING, Any, Self
 
 from fluss.doors import names_arguments
@@ -67,6 +67,10 @@ class Schema:
     primary_keys: tuple[str, ...]
     auto_increment_columns: tuple[str, ...]
     highest_field_id: int
+    # Made once: loops over the columns of a table ask for them, and a table may have thousands.
+    _names: tuple[str, ...] = field(repr=False, compare=False)
+    _types: tuple[DataType, ...] = field(repr=False, compare=False)
+    _places: Mapping[str, int] = field(repr=False, compare=False)
 
     def __init__(
         self,
@@ -130,12 +134,12 @@ class Schema:
     @property
     def column_names(self) -> tuple[str, ...]:
         """The names of the columns, in order."""
-        return tuple(each.name for each in self.columns)
+        return self._names
 
     @property
     def column_types(self) -> tuple[DataType, ...]:
         """The types of the columns, in order."""
-        return tuple(each.data_type for each in self.columns)
+        return self._types
 
     @property
     def row_type(self) -> RowType:
@@ -160,10 +164,10 @@ class Schema:
         Raises:
             InvalidSchemaError: When there is none.
         """
-        for index, column in enumerate(self.columns):
-            if column.name == name:
-                return index
-        raise no_such_column(name, self.column_names)
+        index = self._places.get(name)
+        if index is None:
+            raise no_such_column(name, self._names)
+        return index
 
     def column_indexes(self, names: Iterable[str]) -> tuple[int, ...]:
         """Return the positions of the columns of these names."""
@@ -249,3 +253,7 @@ def _fill(schema: Schema, parts: SchemaParts) -> None:
     done = finished(parts)
     for attribute in fields(done):
         object.__setattr__(schema, attribute.name, getattr(done, attribute.name))
+    names = tuple(each.name for each in done.columns)
+    object.__setattr__(schema, "_names", names)
+    object.__setattr__(schema, "_types", tuple(each.data_type for each in done.columns))
+    object.__setattr__(schema, "_places", {name: place for place, name in enumerate(names)})
