@@ -297,10 +297,43 @@ def test_a_name_with_half_a_surrogate_pair_is_refused(data):
 def test_values_that_contain_themselves_are_refused():
     within: dict = {}
     within["x"] = [within]
-    for data in ([{"id": 1, "v": within}], {"v": [within]}):
+    for data in ([{"id": 1, "v": within}], {"v": [within]}, pd.DataFrame({"v": [within]})):
         with pytest.raises(InvalidValueError, match="nested in more than") as refused:
             _ = frame_of(data).schema
         assert refused.value.column == "v"
+
+
+AT, ONE = np.datetime64("2020-01-01", "us"), np.int64(1)
+
+
+@pytest.mark.parametrize(
+    ("values", "row"),
+    [
+        ([AT, None, ONE], 2),
+        ([AT, np.bool_(1)], 1),
+        ([[AT], [AT, ONE]], 1),
+        ([None, [[AT], [None, np.float32(1)]]], 1),
+        ([{"a": {"b": AT}}, {"a": {"b": ONE}}], 1),
+        ([{"a": [AT]}, {}, {"a": [ONE]}], 2),
+        ([np.array([AT, ONE], object)], 0),
+        (["text", AT, ONE], None),
+        ([ONE, AT], None),
+    ],
+    ids=str,
+)
+@pytest.mark.parametrize("make", [lambda each: {"v": each}, lambda each: {"v": tuple(each)}, lambda each: {"v": pd.Series(each, dtype=object)}, lambda each: pd.DataFrame({"v": pd.Series(each, dtype=object)}), lambda each: [{"v": value} for value in each]], ids=["list", "tuple", "series", "pandas", "rows"])  # fmt: skip
+def test_times_of_numpy_among_its_numbers_are_refused(values, row, make):
+    """Arrow crashes on them."""
+    with pytest.raises(InvalidValueError, match=r"several kinds|type") as refused:
+        _ = frame_of(make(values)).schema
+    assert refused.value.column == "v"
+    if row is not None:
+        assert refused.value.row == row
+
+
+def test_times_and_numbers_of_numpy_in_different_fields_are_read():
+    (field,) = frame_of([{"v": {"at": AT, "n": np.int32(1)}}] * 2).schema
+    assert field.type == pa.struct([("at", pa.timestamp("us")), ("n", pa.int32())])
 
 
 def test_the_columns_of_rows_are_those_of_any_row():

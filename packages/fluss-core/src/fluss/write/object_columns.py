@@ -37,6 +37,7 @@ _KINDS: Final = (
     ((Mapping,), "dict"),
 )
 _NULLS_OF_PANDAS: Final = frozenset({"NaTType", "NAType"})
+_DEPTH_MAX: Final = 200
 
 
 def holds_objects(dtype: Any) -> bool:
@@ -71,6 +72,85 @@ def check_one_kind(name: str, values: Any) -> None:
         _refuse_mixed(name, places)
     if _DATETIME in kinds:
         _check_zones(name, places)
+
+
+def check_nested(name: str, values: Any) -> None:
+    """Refuse values on which Arrow would crash, in lists and dicts too.
+
+    These are values that are nested deeply or contain themselves, and datetimes of numpy among its
+    other scalars.
+
+    Raises:
+        InvalidValueError: There are some.
+    """
+    types = set(map(type, values))
+    found = set(types)
+    level: Any = values
+    for _ in range(_DEPTH_MAX):
+        if not any(map(_may_nest, types)):
+            break
+        # Each object once: what contains itself may contain itself twice.
+        nested = {id(each): each for each in level if _may_nest(type(each)) and _is_nested(each)}
+        level = [*chain.from_iterable(map(_members, nested.values()))]
+        types = set(map(type, level))
+        found |= types
+    else:
+        raise InvalidValueError(
+            f"The column {name!r} holds values that are nested in more than {_DEPTH_MAX} others.",
+            hint="Write them as text, for example of JSON.",
+            column=name,
+        )
+    if np.datetime64 in found and any(map(_is_other_scalar, found)):
+        _check_scalars(name, list(enumerate(values)))
+
+
+def _may_nest(given: type) -> bool:
+    return issubclass(given, list | tuple | dict | np.ndarray)
+
+
+def _is_nested(value: Any) -> bool:
+    return not isinstance(value, np.ndarray) or holds_objects(value.dtype)
+
+
+def _members(nested: Any) -> Iterable[Any]:
+    if isinstance(nested, np.ndarray):
+        return list(nested.flat)
+    return nested.values() if isinstance(nested, dict) else nested
+
+
+def _is_other_scalar(given: type) -> bool:
+    return issubclass(given, np.generic) and given is not np.datetime64
+
+
+def _check_scalars(name: str, places: list[tuple[int, Any]]) -> None:
+    """Refuse datetimes of numpy among its other scalars in one place of the rows.
+
+    Args:
+        name: The column.
+        places: The values of the place, with their rows.
+    """
+    types = {type(value) for _, value in places}
+    others = {each for each in types if _is_other_scalar(each)}
+    if np.datetime64 in types and others:
+        first = type(next(each for _, each in places if isinstance(each, np.generic)))
+        row, value = next(
+            each
+            for each in places
+            if isinstance(each[1], np.generic) and type(each[1]) is not first
+        )
+        names = " and ".join(sorted({first.__name__, type(value).__name__}))
+        raise _several_kinds(name, names).with_context(row=row)
+    lists: list[tuple[int, Any]] = []
+    fields: dict[Any, list[tuple[int, Any]]] = {}
+    for row, value in places:
+        if isinstance(value, dict):
+            for field, within in value.items():
+                fields.setdefault(field, []).append((row, within))
+        elif _may_nest(type(value)) and _is_nested(value):
+            lists += [(row, within) for within in _members(value)]
+    for group in (lists, *fields.values()):
+        if group:
+            _check_scalars(name, group)
 
 
 def check_read(name: str, values: Any, kind: pa.DataType) -> None:
@@ -156,12 +236,16 @@ def _refuse_mixed(name: str, places: Iterable[tuple[int, Any]]) -> None:
             first = kind, type(value)
         elif first[0] != kind:
             names = " and ".join(sorted({first[1].__name__, type(value).__name__}))
-            raise InvalidValueError(
-                f"The column {name!r} holds values of several kinds: {names}. A column of Fluss "
-                "has one type, which Arrow must know.",
-                hint=Hint(HintKey.ONE_KIND, column=name),
-                column=name,
-            ).with_context(row=row)
+            raise _several_kinds(name, names).with_context(row=row)
+
+
+def _several_kinds(name: str, names: str) -> InvalidValueError:
+    return InvalidValueError(
+        f"The column {name!r} holds values of several kinds: {names}. A column of Fluss has one "
+        "type, which Arrow must know.",
+        hint=Hint(HintKey.ONE_KIND, column=name),
+        column=name,
+    )
 
 
 def _has_one_zone(values: Any, nulls: set[type]) -> bool:

@@ -13,7 +13,13 @@ import pyarrow as pa
 from fluss.errors import InvalidValueError, SchemaMismatchError, UnsupportedTypeError
 from fluss.hints import Hint, HintKey
 from fluss.model.tables.table_info import TableInfo
-from fluss.write.object_columns import check_one_kind, check_read, holds_objects, may_be_mixed
+from fluss.write.object_columns import (
+    check_nested,
+    check_one_kind,
+    check_read,
+    holds_objects,
+    may_be_mixed,
+)
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -100,6 +106,7 @@ def arrow_of(frame: pd.DataFrame) -> pa.Table:
             objects[position] = values = frame.iloc[:, position].to_numpy()
             if may_be_mixed(values):
                 check_one_kind(str(name), values)
+                check_nested(str(name), values)
     try:
         table = pa.Table.from_pandas(frame, preserve_index=False)
     except ARROW_REFUSALS as error:

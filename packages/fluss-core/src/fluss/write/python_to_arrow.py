@@ -9,10 +9,9 @@ numpy and values of one plain class.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, MappingView, Sequence
+from collections.abc import Iterator, Mapping, MappingView, Sequence
 from datetime import date, datetime
 from functools import cached_property
-from itertools import chain
 from types import NoneType
 from typing import Any, Final
 
@@ -27,7 +26,13 @@ from fluss.model.values.conversion import to_physical
 from fluss.records.arrow.numpy_arrays import from_numpy
 from fluss.records.convert.from_values import array_from_values
 from fluss.write.caller_rows import row_text
-from fluss.write.object_columns import check_one_kind, check_read, holds_objects, may_be_mixed
+from fluss.write.object_columns import (
+    check_nested,
+    check_one_kind,
+    check_read,
+    holds_objects,
+    may_be_mixed,
+)
 from fluss.write.pandas_frames import ARROW_REFUSALS, check_dtype, check_kinds
 from fluss.write.polars_frames import exportable_series
 
@@ -42,7 +47,6 @@ _PLAIN: Final[Mapping[type, pa.DataType]] = {
     date: pa.date32(),
     datetime: pa.timestamp("us"),
 }
-_DEPTH_MAX: Final = 200
 _INT64_BITS: Final = 63
 
 
@@ -261,35 +265,16 @@ def _inferred(values: Any, name: str) -> pa.Array:
 def _read_objects(values: Any, name: str) -> pa.Array:
     is_from_pandas = hasattr(values, "iloc")
     if isinstance(values, list | tuple):
-        _check_depth(values, name)
+        check_nested(name, values)
     if not holds_objects(getattr(values, "dtype", None)):
         return pa.array(values, from_pandas=is_from_pandas or None)
     objects = np.asarray(values)
     if may_be_mixed(objects):
         check_one_kind(name, objects)
+        check_nested(name, objects)
     array = pa.array(values, from_pandas=is_from_pandas or None)
     check_read(name, objects, array.type)
     return array
-
-
-def _check_depth(values: Sequence[Any], name: str) -> None:
-    """Refuse values that are nested deeply, or that contain themselves: Arrow would crash."""
-    if not any(issubclass(each, list | tuple | dict) for each in set(map(type, values))):
-        return
-    level: Iterable[Any] = [values]
-    for _ in range(_DEPTH_MAX):
-        members = chain.from_iterable(
-            each.values() if isinstance(each, dict) else each for each in level
-        )
-        nested = {id(each): each for each in members if isinstance(each, list | tuple | dict)}
-        if not nested:
-            return
-        level = nested.values()
-    raise InvalidValueError(
-        f"The column {name!r} holds values that are nested in more than {_DEPTH_MAX} others.",
-        hint="Write them as text, for example of JSON.",
-        column=name,
-    )
 
 
 def _is_numbers(values: Any) -> bool:
