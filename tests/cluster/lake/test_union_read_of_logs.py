@@ -12,6 +12,8 @@ import fluss_duckdb
 import fluss_polars
 from fluss import col
 from fluss.errors import FlussError, UnsupportedOperationError
+from fluss.net.operation_deadline import _current
+from fluss_lake.iceberg import ICEBERG
 from tests.cluster.lake.conftest import LAKE
 from tests.support.lake.plain_tiering import tier_log
 
@@ -186,3 +188,15 @@ def test_a_name_that_ends_in_lake_gives_what_the_lake_has(log, session):
     name = log.name.partition(".")[2]
     assert session.table(f"{name}$lake").count() == TIERED
     assert fluss_polars.scan_fluss(f"{log.name}$lake").collect().height == TIERED
+
+
+def test_a_call_that_opens_a_lake_waits_for_the_lake_and_for_no_server(log, monkeypatch):
+    opened, waited = type(ICEBERG).open, []
+
+    def open_slowly(*given, **more):
+        waited.append(_current.get().waits_for)
+        return opened(*given, **more)
+
+    monkeypatch.setattr(type(ICEBERG), "open", open_slowly)
+    assert log.scan().splits()
+    assert waited == [f"the lake of {log.name}"]

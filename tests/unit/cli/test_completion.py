@@ -13,6 +13,7 @@ import pytest
 from fluss.cli.application import application
 from fluss.cli.commands.completion_command import SCRIPTS
 from fluss.cli.completion import candidates, complete, split_line
+from fluss.model.options.scan_options import LakeUse
 
 BREAKS = " \t\n\"'><=;|&(:"
 
@@ -75,6 +76,7 @@ def words_for(line):
         ("fluss tail shop.orders --mo", []),
         ("fluss head shop.orders --mode ch", ["changelog"]),
         ("fluss count shop.orders --start e", ["earliest"]),
+        ("fluss count shop.orders --lake ", [each.value for each in LakeUse]),
         ("fluss completion z", ["zsh"]),
         ("fluss alter shop.orders --reset table.log.tt", ["table.log.ttl"]),
         ("fluss create a.b --set table.log.tt", ["table.log.ttl="]),

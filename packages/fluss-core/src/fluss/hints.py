@@ -307,6 +307,7 @@ class HintKey(Enum):
         Door.SPARK: "write a partition's name, or 'key=value'",
         Door.CLI: "write --partition key=value",
     }
+    READ_WITHOUT_LAKE = _everywhere("{advice}{lake:off} reads what Fluss itself holds.")
     READ_WHAT_IS_THERE = {
         Door.CLIENT: "Rows that only a lake still has are not in the log; EARLIEST_OFFSET reads the "
         "rows of the log.",
@@ -577,7 +578,7 @@ class _Option:
         return f"{name}={written if value else ''}"
 
 
-_CLI_OPTIONS: Final = frozenset({"columns", "start", "end", "mode"})
+_CLI_OPTIONS: Final = frozenset({"columns", "start", "end", "mode", "lake"})
 
 
 def _text_of(key: HintKey, door: Door, frame: FrameKind | None) -> str:

@@ -13,6 +13,7 @@ from pyiceberg.table import Table
 from pyiceberg.utils.config import Config
 
 from fluss.errors import FlussError, TableNotFoundError
+from fluss.lake.lake_format import without_lake
 from fluss.model.options.secrets import Secret
 from fluss.model.tables.table_info import TableInfo
 from fluss_lake.catalog_properties import catalog_name, catalog_properties
@@ -44,8 +45,9 @@ def open_table(table: TableInfo, settings: Mapping[str, str]) -> Table:
     except (NoSuchTableError, NoSuchNamespaceError) as error:
         raise TableNotFoundError(
             f"The catalog of the lake has no table {path}, although Fluss expects one there.",
-            hint="It may have been dropped there, or the settings name another catalog (lake.uri). "
-            "lake='off' reads what Fluss itself holds.",
+            hint=without_lake(
+                "It may have been dropped there, or the settings name another catalog (lake.uri)."
+            ),
             table=str(path),
         ) from error
     except FlussError:

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from fluss.errors import CorruptDataError, UnsupportedOperationError
-from fluss.lake.lake_format import LakePart
+from fluss.lake.lake_format import LakePart, without_lake
 from fluss.model.predicates.binding import BoundPredicate, bind, column_types
 from fluss.model.predicates.predicate import Predicate
 from fluss.model.tables.table_info import TableInfo
@@ -187,15 +187,14 @@ def _check_format(table: TableInfo, entry: Entry) -> None:
         raise UnsupportedOperationError(
             f"The lake of {table.table_path} has deletion vectors (a Puffin file), which came with "
             "version 3 of Iceberg and are not read.",
-            hint="Rewrite the table's data files, so that its deletes are applied; lake='off' reads "
-            "what Fluss itself holds.",
+            hint=without_lake("Rewrite the table's data files, so that its deletes are applied."),
             path=entry.path,
         )
     if entry.format != "PARQUET":
         raise UnsupportedOperationError(
             f"The lake of {table.table_path} has a file of the format {entry.format}, and only "
             "Parquet is read.",
-            hint="lake='off' reads what Fluss itself holds.",
+            hint=without_lake(),
             path=entry.path,
         )
 

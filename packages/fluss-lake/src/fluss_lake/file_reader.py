@@ -17,7 +17,7 @@ from pyiceberg.table import Table
 
 from fluss.errors import CorruptDataError
 from fluss.lake.file_decoder import FileDecoder
-from fluss.lake.lake_format import LakePart, LakeRows
+from fluss.lake.lake_format import LakePart, LakeRows, without_lake
 from fluss.model.predicates.binding import BoundPredicate
 from fluss.model.schema.schema import Schema
 from fluss.records.arrow.numpy_arrays import from_numpy, to_numpy
@@ -153,7 +153,7 @@ class PartReader:
             why = f"it has no column {missing[0]!r}" if missing else "its columns have no ids"
             raise CorruptDataError(
                 f"The file {file.path} does not fit the table in the lake: {why}.",
-                hint="Another program may have added it. lake='off' reads what Fluss itself holds.",
+                hint=without_lake("Another program may have added it."),
                 what="file of a lake",
                 at=0,
                 why=why,

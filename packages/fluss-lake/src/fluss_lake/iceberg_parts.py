@@ -21,6 +21,7 @@ from pyiceberg.table import Table
 from pyiceberg.types import DoubleType, FloatType, IntegerType, LongType, PrimitiveType
 
 from fluss.errors import SnapshotNotFoundError
+from fluss.lake.lake_format import without_lake
 
 DATA: Final = DataFileContent.DATA
 _FIELD_ID: Final = b"PARQUET:field_id"
@@ -103,9 +104,10 @@ def live_files(table: Table, snapshot_id: int, may_have: MayHave | None = None) 
     if snapshot is None:
         raise SnapshotNotFoundError(
             f"The lake does not have the snapshot {snapshot_id} any more.",
-            hint="If it has just been expired, plan the scan again. Otherwise the lake's table was "
-            "rolled back, or the catalog has another table of this name. lake='off' reads what "
-            "Fluss itself holds.",
+            hint=without_lake(
+                "If it has just been expired, plan the scan again. Otherwise the lake's table was "
+                "rolled back, or the catalog has another table of this name."
+            ),
             snapshot_id=snapshot_id,
         )
     manifests = snapshot.manifests(table.io)

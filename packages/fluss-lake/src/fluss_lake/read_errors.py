@@ -25,6 +25,7 @@ from fluss.errors import (
     FlussError,
     SnapshotNotFoundError,
 )
+from fluss.lake.lake_format import without_lake
 from fluss.model.options.secrets import HIDDEN, without_login
 from fluss.model.tables.table_info import TableInfo
 
@@ -49,7 +50,6 @@ _WHERE_LOGINS_ARE: Final = (
     "lake.s3.access-key-id and lake.s3.secret-access-key (files), in the environment as "
     "FLUSS_LAKE_PASSWORD and so on."
 )
-_WITHOUT: Final = "lake='off' reads what Fluss itself holds."
 
 
 def secrets_of(properties: Iterable[tuple[str, str]]) -> frozenset[str]:
@@ -75,20 +75,22 @@ def unreachable(
     if isinstance(error, refused) or _NO_LOGIN.search(text):
         return AuthenticationError(
             f"The lake of {path} refuses the login: {why}.",
-            hint=f"{_WHERE_LOGINS_ARE} {_WITHOUT}",
+            hint=without_lake(_WHERE_LOGINS_ARE),
             table=str(path),
         )
     if isinstance(error, ForbiddenError):
         return AuthorizationError(
             f"The lake of {path} refuses to be read by this user: {why}.",
-            hint=f"Another user may: {_WHERE_LOGINS_ARE} {_WITHOUT}",
+            hint=without_lake(f"Another user may: {_WHERE_LOGINS_ARE}"),
             table=str(path),
         )
     kind = ConnectError if _NO_SERVER.search(text) else FlussError
     return kind(
         f"The lake of {path} cannot be read: {why}.",
-        hint=f"The table's properties (table.datalake.iceberg.*) say where it is; lake.uri and "
-        f"lake.s3.endpoint name other places. {_WHERE_LOGINS_ARE} {_WITHOUT}",
+        hint=without_lake(
+            "The table's properties (table.datalake.iceberg.*) say where it is; lake.uri and "
+            f"lake.s3.endpoint name other places. {_WHERE_LOGINS_ARE}"
+        ),
         table=str(path),
     )
 
@@ -120,7 +122,7 @@ def reading_file(path: str) -> Iterator[None]:
         why = " ".join(str(error).split())[:WHY_CHARS_MAX]
         raise CorruptDataError(
             f"The file {path} of the lake cannot be read: {why}.",
-            hint=f"It may be truncated or changed. {_WITHOUT}",
+            hint=without_lake("It may be truncated or changed."),
             what="file of a lake",
             at=0,
             why=why,
@@ -131,8 +133,9 @@ def missing_file(path: str) -> SnapshotNotFoundError:
     """The error of a file that does not exist, as long as the reason is unknown."""
     return SnapshotNotFoundError(
         f"The file {path} of the lake does not exist, although a snapshot has it.",
-        hint="It was removed with an expired snapshot, or as an orphan file. Plan the scan again. "
-        f"{_WITHOUT}",
+        hint=without_lake(
+            "It was removed with an expired snapshot, or as an orphan file. Plan the scan again."
+        ),
         path=path,
     )
 
@@ -170,8 +173,10 @@ def why_missing(
     return CorruptDataError(
         f"The file {path} of the lake of {name} does not exist, although the snapshot "
         f"{snapshot_id} has it and was not expired.",
-        hint="Another program has removed it, so planning the scan again does not help. Restore "
-        f"the file, or roll the table back to a complete snapshot. {_WITHOUT}",
+        hint=without_lake(
+            "Another program has removed it, so planning the scan again does not help. Restore the "
+            "file, or roll the table back to a complete snapshot."
+        ),
         what="snapshot of a lake",
         at=0,
         why="a file is missing",

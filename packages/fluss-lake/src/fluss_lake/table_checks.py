@@ -12,12 +12,12 @@ from pyiceberg import types as i
 from pyiceberg.table import Table
 
 from fluss.errors import SchemaMismatchError, UnsupportedOperationError
+from fluss.lake.lake_format import without_lake
 from fluss.model.tables.table_info import TableInfo
 from fluss.model.types import data_type as t
 from fluss_lake.file_plan import BUCKET, OFFSET, TIMESTAMP
 
 VERSION_MAX: Final = 2
-_WITHOUT: Final = "lake='off' reads what Fluss itself holds."
 _SYSTEM: Final[dict[str, tuple[type, ...]]] = {
     BUCKET: (i.IntegerType,),
     OFFSET: (i.LongType,),
@@ -61,7 +61,7 @@ def check_table(table: TableInfo, opened: Table) -> None:
         raise UnsupportedOperationError(
             f"The lake of {table.table_path} is a table of Iceberg's version {version}, and versions "
             f"1 and {VERSION_MAX} are read.",
-            hint=f"Fluss makes tables of version 2; this one was upgraded later. {_WITHOUT}",
+            hint=without_lake("Fluss makes tables of version 2; this one was upgraded later."),
             version=version,
         )
     found = {each.name: each.field_type for each in opened.schema().fields}
@@ -110,7 +110,9 @@ def _same_scale(ours: t.DataType, theirs: i.IcebergType) -> bool:
 def _mismatch(table: TableInfo, why: str) -> SchemaMismatchError:
     return SchemaMismatchError(
         f"The catalog has a table {table.table_path}, but it is not the lake of this one: {why}.",
-        hint="It may be another table of that name, it may have been altered in the lake, or the "
-        f"catalog may belong to another cluster. {_WITHOUT}",
+        hint=without_lake(
+            "It may be another table of that name, it may have been altered in the lake, or the "
+            "catalog may belong to another cluster."
+        ),
         table=str(table.table_path),
     )

@@ -54,6 +54,14 @@ ModeOption = Annotated[
     str | None,
     typer.Option(metavar="MODE", help="state, log, changelog or binlog.", show_default=False),
 ]
+LakeOption = Annotated[
+    str | None,
+    typer.Option(
+        metavar="WHICH",
+        help="Of a table with a lake: union (lake and log), only (the lake), or off (the log).",
+        show_default=False,
+    ),
+]
 WhereOption = Annotated[
     str | None,
     typer.Option(
@@ -82,6 +90,7 @@ def scan_options_of(
     *,
     where: str | None = None,
     metadata: bool = False,
+    lake: str | None = None,
 ) -> dict[str, Any]:
     """Return the options of a scan that were given.
 
@@ -94,6 +103,7 @@ def scan_options_of(
         "end": bound_text(end),
         "partitions": partitions or None,
         "mode": mode,
+        "lake": lake,
         "filter": where,
         "with_metadata": True if metadata else None,
     }

@@ -18,6 +18,7 @@ import numpy as np
 import pyarrow as pa
 
 from fluss.errors import MissingExtraError
+from fluss.hints import Hint, HintKey
 from fluss.install_hints import how_to_install
 from fluss.lake.file_decoder import FileDecoder
 from fluss.lake.formats_not_read import what_it_needs
@@ -236,6 +237,10 @@ def the_format(name: str, table: TableInfo) -> LakeFormat:
     return found
 
 
-def _without_package(name: str, table: TableInfo) -> str:
-    needs = what_it_needs(name, table.properties)
-    return f"{needs} lake='off' reads what Fluss itself holds.".lstrip()
+def _without_package(name: str, table: TableInfo) -> Hint:
+    return without_lake(what_it_needs(name, table.properties))
+
+
+def without_lake(advice: str = "") -> Hint:
+    """Return the hint of an error of a lake: some advice, and how to read without the lake."""
+    return Hint(HintKey.READ_WITHOUT_LAKE, advice=f"{advice} ".lstrip())

@@ -18,12 +18,20 @@ from fluss.connection.connection import TableHandle
 from fluss.errors import SnapshotNotFoundError, UnsupportedOperationError
 from fluss.install_hints import how_to_install
 from fluss.lake.formats_not_read import what_it_needs
-from fluss.lake.lake_format import EXTRA, LakeContents, LakePart, find_format, the_format
+from fluss.lake.lake_format import (
+    EXTRA,
+    LakeContents,
+    LakePart,
+    find_format,
+    the_format,
+    without_lake,
+)
 from fluss.model.options.scan_options import LakeUse, Mode
 from fluss.model.predicates.predicate import Predicate
 from fluss.model.tables.partitions import PartitionInfo, parse_partition_name
 from fluss.model.tables.table_info import TableInfo
 from fluss.model.types.data_type import TimeFamily
+from fluss.net.operation_deadline import note_waiting
 
 # Numbers from here downwards are of dropped partitions whose own is not known.
 UNKNOWN_NUMBER: Final = -2
@@ -112,6 +120,8 @@ async def pin_lake(
     except SnapshotNotFoundError:
         return PinnedLake(reason="lake: it has no snapshot yet")
     settings = table.connection.lake_settings()
+    # Otherwise a catalog that does not answer would be reported as a server of Fluss.
+    note_waiting(f"the lake of {info.table_path}")
     work = partial(offered.open, info, snapshot.snapshot_id, settings, predicate=predicate)
     contents = await anyio.to_thread.run_sync(work)
     by_id: dict[int | None, dict[int, int]] = {}
@@ -186,8 +196,7 @@ def _mixed(table: TableInfo, part: LakePart, ends: Mapping[int, int]) -> Unsuppo
         f"{part.partition_name!r} up to offset {part.end}, and the cluster says that it ends at "
         f"{ends.get(part.bucket_id, 0)}: the partition was dropped and created again, and the lake has "
         "the rows of both.",
-        hint="Delete the rows of the earlier one from the lake's table. With off for lake, a scan reads "
-        "what Fluss itself holds.",
+        hint=without_lake("Delete the rows of the earlier one from the lake's table."),
         table=str(table.table_path),
         partition=part.partition_name,
     )
@@ -258,7 +267,7 @@ def _why_not(table: TableInfo, use: LakeUse | None, mode: Mode) -> str | None:
     if why and use is not None:
         raise UnsupportedOperationError(
             f"lake={str(use)!r} is not possible: {why}.",
-            hint="leave lake out",
+            hint="leave lake out, and $lake of the table's name",
             table=str(table.table_path),
         )
     return "" if why else None

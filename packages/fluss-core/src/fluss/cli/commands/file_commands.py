@@ -21,6 +21,7 @@ from fluss.cli.global_options import GlobalOptions
 from fluss.cli.scan_arguments import (
     ColumnsOption,
     EndOption,
+    LakeOption,
     MetadataOption,
     ModeOption,
     NameArgument,
@@ -151,6 +152,7 @@ def export_rows(
     end: EndOption = None,
     partitions: PartitionsOption = None,
     mode: ModeOption = None,
+    lake: LakeOption = None,
     metadata: MetadataOption = False,
     partition_by: Annotated[
         str | None,
@@ -180,7 +182,9 @@ def export_rows(
     file_format = file_format or _format_of_output(file, options)
     with options.table(name) as table:
         scan = table.scan(
-            **scan_options_of(columns, start, end, partitions, mode, where=where, metadata=metadata)
+            **scan_options_of(
+                columns, start, end, partitions, mode, where=where, metadata=metadata, lake=lake
+            )
         )
         total = scan.stats.rows_max
         count = 0

@@ -12,6 +12,7 @@ from fluss.cli.global_options import GlobalOptions
 from fluss.cli.scan_arguments import (
     ColumnsOption,
     EndOption,
+    LakeOption,
     MetadataOption,
     ModeOption,
     NameArgument,
@@ -50,6 +51,7 @@ def head(
     end: EndOption = None,
     partitions: PartitionsOption = None,
     mode: ModeOption = None,
+    lake: LakeOption = None,
     *,
     metadata: MetadataOption = False,
 ) -> None:
@@ -63,7 +65,9 @@ def head(
     """
     from fluss.cli.row_output import write_rows
 
-    options = scan_options_of(columns, start, end, partitions, mode, where=where, metadata=metadata)
+    options = scan_options_of(
+        columns, start, end, partitions, mode, where=where, metadata=metadata, lake=lake
+    )
     cluster: GlobalOptions = context.obj
     with cluster.table(name) as table:
         scan = table.scan(limit=rows, **options)
@@ -118,6 +122,7 @@ def count(
     end: EndOption = None,
     partitions: PartitionsOption = None,
     mode: ModeOption = None,
+    lake: LakeOption = None,
 ) -> None:
     """Count the rows of a table; of a log without --where by the headers of batches alone.
 
@@ -126,7 +131,7 @@ def count(
         fluss count shop.orders --where "country = 'DE'"
         fluss count shop.clicks --start 2026-01-31T00:00Z --end 2026-02-01T00:00Z
     """
-    options = scan_options_of(None, start, end, partitions, mode, where=where)
+    options = scan_options_of(None, start, end, partitions, mode, where=where, lake=lake)
     cluster: GlobalOptions = context.obj
     with cluster.table(name) as table:
         number = table.scan(**options).count()
