@@ -478,7 +478,7 @@ def test_a_task_that_comes_again_for_fewer_partitions_is_refused(session, task):
         append_exactly_once(table, task(), rows("a"))
 
 
-def test_rows_under_way_are_bounded_by_what_they_take(table, task, monkeypatch):
+def test_rows_in_flight_are_bounded_by_their_size(table, task, monkeypatch):
     monkeypatch.setattr(once_writer, "UNSETTLED_BYTES_MAX", 5_000_000)
     held = []
     add = TaskWriter._add
@@ -590,7 +590,7 @@ def test_a_write_that_is_no_stream_is_done_once_each_time_it_is_run(table, run):
     assert ids(table) == sorted([*range(2 * ROWS)] * 2)
 
 
-def test_a_row_that_does_not_fit_is_said_and_what_came_before_stays_once(session, task):
+def test_a_row_that_does_not_fit_is_reported_and_earlier_rows_stay_once(session, task):
     table = session.create_table("log", SCHEMA, buckets=2, bucket_key=["id"])
     bad = pa.RecordBatch.from_arrays([pa.array([None], pa.int64()), pa.array([""])], schema=SCHEMA)
     with pytest.raises(InvalidValueError, match="NULL"):

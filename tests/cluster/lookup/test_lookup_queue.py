@@ -206,7 +206,7 @@ def test_a_schema_learned_after_the_table_was_got_is_asked_for(cluster):
         assert [look(core, [1]) for _ in range(3)] == [{"id": 1, "name": "new"}] * 3
 
 
-def test_a_value_that_is_damaged_is_said(cluster):
+def test_a_damaged_value_is_reported(cluster):
     cluster.values[key_of(1)] = b"\x01"
     cluster.values[key_of(2)] = b"\x01\x00\x00\x01"
     with table_of(cluster) as table:

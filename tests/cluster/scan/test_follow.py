@@ -150,7 +150,7 @@ def test_a_partition_that_is_dropped_is_an_error_unless_it_may_be(parted, rows):
     lenient.close()
 
 
-def test_closing_ends_whoever_iterates(events):
+def test_closing_ends_an_iteration_on_another_thread(events):
     follow = events.follow()
     threading.Timer(0.3, follow.close).start()
     assert list(follow) == []

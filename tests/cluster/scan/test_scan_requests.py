@@ -92,7 +92,7 @@ def test_a_key_of_a_pinned_state_is_read_and_not_looked_up(session, wire, keyed)
     assert len(places(seen.buckets("LIMIT_SCAN", "FETCH_LOG"))) == 1
 
 
-def test_where_no_row_can_be_wanted_no_bucket_is_asked(session, wire, keyed, parted):
+def test_where_no_row_can_match_no_bucket_is_asked(session, wire, keyed, parted):
     no_key = keyed.scan(filter=(col("id") == 7) & (col("id") == 8))
     no_day = parted.scan(filter=col("day") == "2027-01-01")
     for each in (no_key, no_day):

@@ -94,7 +94,7 @@ def test_rows_expire_after_their_change(session, server, clock):
     assert table.to_arrow().num_rows == table.count() == 0
 
 
-def test_the_changelog_has_no_deletes_and_begins_keys_anew(session, server, clock):
+def test_the_changelog_has_no_deletes_and_begins_keys_again(session, server, clock):
     table = table_with(session)
     put(table, 1)
     wait(server, clock, 2 * DAY_MS)

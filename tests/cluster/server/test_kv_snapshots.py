@@ -173,7 +173,7 @@ def test_the_interval_can_be_changed_while_the_server_runs(one):
     assert one.latest() == {0: (1, 7)}
 
 
-def test_a_server_for_other_machines_makes_none_unless_it_is_told_to(tmp_path):
+def test_a_server_for_other_machines_makes_none_by_default(tmp_path):
     def interval(**config):
         return ServerConfig(directory=tmp_path, **config).snapshot_interval_ms
 

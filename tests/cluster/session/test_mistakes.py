@@ -208,7 +208,7 @@ def test_a_column_that_is_there_twice_is_to_be_renamed(session, database):
 
 
 @pytest.mark.one_server
-def test_what_is_no_frame_is_said_to_be_none(session, database):
+def test_what_is_no_frame_is_refused_as_such(session, database):
     table = f"{database}.log"
     with pytest.raises(InvalidValueError, match="expected, not str") as caught:
         session.append(table, "rows.csv")

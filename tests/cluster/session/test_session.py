@@ -50,7 +50,7 @@ def test_a_url_names_a_table_and_how_it_is_scanned(cluster, database, events):
             s.table("other")
 
 
-def test_a_table_that_is_not_there_is_told_with_the_nearest(session, events):
+def test_the_error_of_a_missing_table_names_the_nearest(session, events):
     with pytest.raises(TableNotFoundError, match="did you mean 'events'"):
         session.table("event")
 

@@ -36,7 +36,7 @@ def test_every_table_has_a_leader(running):
             list(threads.map(make, range(THREADS)))
 
 
-def test_a_node_is_read_and_replaced_where_nobody_changed_it(running):
+def test_a_node_is_read_and_replaced_unless_another_client_changed_it(running):
     with fluss.connect(f"fluss://{running.bootstrap_servers}") as session:
         session.create_table("fluss.seen", ROWS)
     with closing(ZooKeeper(HOST, running.config.zookeeper_port)) as zookeeper:

@@ -391,7 +391,7 @@ def test_writers_of_one_connection_share_writer_id_and_numbers(harness):
     assert headers[0].writer_id == headers[1].writer_id
 
 
-def test_a_dropped_table_is_said_to_be_gone(harness):
+def test_the_error_of_a_dropped_table_says_that_it_was_dropped(harness):
     table = harness.table(SCHEMA)
     core = harness.appender(table)
     wait(core.append(row(0)))

@@ -167,7 +167,7 @@ def test_concurrent_flushes_all_raise_the_failure_of_rows_they_waited_for(start,
     assert {each.progress.not_written for each in ended} == {1}
 
 
-def test_a_failure_is_kept_for_the_next_flush_if_nobody_waits_for_the_first(start, tablet):
+def test_a_failure_is_kept_for_the_next_flush_if_no_caller_waits_for_the_first(start, tablet):
     bench = start()
     tablet.faults.append(13)
     core = bench.appender()

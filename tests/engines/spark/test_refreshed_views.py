@@ -49,7 +49,7 @@ def test_a_view_has_what_was_inserted_into_it_and_frames_stay_pinned(spark, view
     assert before.count() == 1
 
 
-def test_refresh_table_and_refresh_read_a_view_anew(spark, cluster, database, view, log):
+def test_refresh_table_and_refresh_read_a_view_again(spark, cluster, database, view, log):
     frame = fluss_spark.table(spark, f"{database}.log", **{"bootstrap.servers": cluster.bootstrap})
     frame.select("id", "v").createOrReplaceTempView("made")
     frame.createOrReplaceTempView("`weird name`")

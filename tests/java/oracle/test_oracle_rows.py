@@ -81,7 +81,7 @@ def test_a_nan_keeps_its_bits_in_a_row_and_loses_them_in_an_array(oracle, compar
 
 
 @CODECS
-def test_rows_of_all_types_at_once_agree(oracle, compare, codec):
+def test_rows_with_all_types_agree(oracle, compare, codec):
     rows = random_rows(Random(6), codec.types, 100)
     java = oracle.write_rows(codec.row_format, codec.types, rows)
     ours = codec.write(codec.types, rows)

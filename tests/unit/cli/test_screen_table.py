@@ -75,7 +75,7 @@ def test_no_line_is_wider_than_the_screen(width):
         assert all(len(each) <= width for each in lines if not each.endswith(HOW))
 
 
-def test_all_rows_at_once_are_the_same_table():
+def test_all_rows_in_one_batch_are_the_same_table():
     whole = rows((1, "view"), (20, "click"))
     assert list(screen_table(whole, 80, how=HOW)) == list(table().lines(whole, 80))
 

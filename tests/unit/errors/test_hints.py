@@ -87,7 +87,7 @@ def test_an_option_is_written_as_its_door_takes_it(door, said):
     assert said in render(Hint(HintKey.CHANGELOG_OR_AS_OF), door)
 
 
-def test_a_door_that_shows_its_frames_decides_what_is_said_of_them():
+def test_a_door_that_shows_its_frames_decides_how_hints_name_them():
     facts = {name: name for name in facts_of(HintKey.CAST_COLUMN)}
     hint = Hint(HintKey.CAST_COLUMN, **facts)
     assert "pl.col" in render(hint, Door.SESSION, FrameKind.POLARS)

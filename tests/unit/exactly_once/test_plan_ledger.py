@@ -167,7 +167,7 @@ def test_a_writer_that_was_forgotten_before_its_first_batch_of_this_step_gets_an
     assert ledger.place(0, 10) == SendNext(writer_id=IDS[1], sequence=0)
 
 
-def test_a_new_writer_that_nobody_knows_is_just_new():
+def test_a_writer_that_no_server_knows_is_new():
     assert _placed(_seen(_ledger(), last_known=-1), 2) == [0, 1]
 
 
@@ -175,7 +175,7 @@ def test_a_server_that_does_not_say_is_believed_to_know_what_is_there():
     assert _placed(_seen(_ledger(), _landed(0), last_known=None), 2) == [[(100, 10)], 1]
 
 
-def test_rows_behind_the_last_of_a_task_are_noticed():
+def test_rows_after_the_last_of_a_task_are_noticed():
     ledger = _seen(_ledger(first=3), _landed(3), _landed(4), _landed(5), last_known=5)
     assert _placed(ledger, 2) == [[(130, 10)], [(140, 10)]]
     # An attempt with twenty is late, or had thirty before; either way it has nothing more to say.

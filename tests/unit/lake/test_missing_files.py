@@ -67,7 +67,7 @@ def test_a_snapshot_that_expires_while_its_files_stay_is_read(lake):
 
 
 @pytest.mark.parametrize("kind", ["rows", "deletes"])
-def test_a_file_that_somebody_removed_is_no_reason_to_plan_again(lake, kind):
+def test_a_file_that_another_program_removed_is_no_reason_to_plan_again(lake, kind):
     table, first, old = lake
     deletes = deletes_file(table, "later", [1])
     reading = planned(commit_change(table, first, Change(added=[deletes])))

@@ -95,7 +95,7 @@ def test_a_late_end_of_an_earlier_epoch_does_not_end_the_next():
         (Outcome.FAILED, (), (table(),), ()),
     ],
 )
-def test_the_end_is_said_at_once_and_until_it_is_answered(outcome, finished, failed, again):
+def test_the_end_is_reported_immediately_and_until_it_is_answered(outcome, finished, failed, again):
     leases = Leases(tables_max=1)
     answered(leases, 0.0, table())
     leases.ended(table(), outcome)

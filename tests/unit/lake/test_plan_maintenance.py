@@ -21,7 +21,7 @@ def gone(known=3, before=1_000, keep_last=1, **more):
     return expired("db.t", known, COMMITS, TIMES, before_ms=before, keep_last=keep_last, **more)
 
 
-def test_what_somebody_needs_is_kept():
+def test_snapshots_in_use_are_kept():
     # 5 is the newest, 4 may not be known to the cluster yet, 3 is what it knows.
     assert gone() == [1, 2]
     assert gone(known=4) == [1, 2, 3]

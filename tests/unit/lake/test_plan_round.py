@@ -149,7 +149,7 @@ def test_so_many_buckets_are_not_listed_in_each_snapshot():
     assert "fluss-tiering.ends" not in commit_properties(ID, "me", "f", ends)
 
 
-def test_all_buckets_are_told_and_none_goes_backwards():
+def test_all_buckets_are_reported_and_none_goes_backwards():
     ends = merged_ends(known(4), {B1: BucketEnd(end=2)})
     assert ends == {B0: BucketEnd(end=4), B1: BucketEnd(end=2)}
     check_ends(TABLE, known(4), ends)

@@ -111,7 +111,7 @@ def test_a_loop_of_causes_ends():
     assert type(explain("s3://b/f", first)) is RemoteStorageError
 
 
-def test_a_range_behind_the_end_is_no_failure():
+def test_a_range_after_the_end_is_no_failure():
     assert is_beyond_end(caused(OSError(22, "x"), ClientError("InvalidRange", 416)))
     assert not is_beyond_end(ClientError("AccessDenied", 403))
 

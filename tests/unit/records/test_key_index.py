@@ -94,7 +94,7 @@ def test_places_are_those_of_arrow(case):
     assert KeyIndex(keys).places(rows).tolist() == expected
 
 
-def test_keys_of_one_slot_are_told_apart(monkeypatch):
+def test_keys_of_one_slot_are_distinguished(monkeypatch):
     monkeypatch.setattr(key_sieve, "_MULTIPLIER", np.uint64(1))  # all numbers share a slot
     keys = pa.array(np.arange(0, COUNT * 1_000, 1_000)[:5_000])
     found = KeyIndex(keys).places(pa.array([4_999_000, 4_999_001, 0]))

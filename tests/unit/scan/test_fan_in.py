@@ -86,7 +86,7 @@ class Counted(Numbers):
 
 
 @pytest.mark.parametrize("parallel_max", [1, 2])
-def test_no_more_sources_are_read_at_once_than_may_be(parallel_max, monkeypatch):
+def test_no_more_sources_are_read_concurrently_than_allowed(parallel_max, monkeypatch):
     monkeypatch.setattr(Counted, "most", 0)
     sources = [Counted(range(25), pause_s=0.001) for _ in range(8)]
     assert len(list(fan_in(sources, parallel_max=parallel_max))) == 200

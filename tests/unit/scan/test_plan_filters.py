@@ -250,7 +250,7 @@ def test_keys_that_python_cannot_write_are_not_looked_up():
     assert plan_filter(col("day") == np.datetime64(10**7, "D"), days).lookups is None
 
 
-def test_what_speaks_of_the_table_is_told_from_what_speaks_of_places():
+def test_conditions_on_columns_are_separated_from_those_on_places():
     predicate = (col("id") > 7) & ((col("_bucket") == 2) | (col("id") == 1)) & (col("name") == "x")
     plan = plan_filter(predicate, USERS)
     assert str(plan.pushed) == "(id > 7 AND name = 'x')"

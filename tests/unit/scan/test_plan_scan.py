@@ -207,7 +207,7 @@ def test_a_cursor_behind_rows_that_were_lost_is_refused(options, is_as_of):
     assert ranged(**at_the_end, is_as_of=is_as_of).stop == 50
 
 
-def test_a_state_as_of_offsets_behind_the_end_is_refused_and_a_cut_there_is_none():
+def test_a_state_as_of_offsets_after_the_end_is_refused_and_a_cut_there_is_none():
     with pytest.raises(OffsetOutOfRangeError, match="beyond the end"):
         ranged(None, {("EU", 2): 51}, is_as_of=True)
     assert ranged(None, {("EU", 2): 51}).stop == 50

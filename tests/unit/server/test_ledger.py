@@ -54,7 +54,7 @@ def test_everything_is_read_back(path):
         )
 
 
-def test_threads_that_need_a_new_page_at_once_get_different_slots(path, monkeypatch):
+def test_threads_that_need_a_new_page_concurrently_get_different_slots(path, monkeypatch):
     mine, theirs = ([TableBucket(5, at, partition_id=each) for at in range(150)] for each in (1, 2))
     slots = []
     with reopened(path) as ledger:

@@ -72,7 +72,7 @@ def test_a_silent_worker_loses_its_table_after_two_minutes():
         assert code_of(late) == 50
 
 
-def test_a_lost_table_that_nobody_has_got_yet_is_lost_all_the_same():
+def test_a_lost_table_that_no_worker_has_taken_is_lost_all_the_same():
     plan = plan_of(1)
     plan.request(now_ms=FRESHNESS_MS)
     late = FRESHNESS_MS + LEASE_MS

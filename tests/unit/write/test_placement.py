@@ -116,6 +116,6 @@ def test_the_next_bucket_is_another_one_with_a_leader(count, jitter, data):
         assert chosen in led
 
 
-def test_the_dice_reach_every_bucket():
+def test_the_jitter_reaches_every_bucket():
     found = {choose_sticky(None, 5, lambda _: True, jitter=each / 50) for each in range(50)}
     assert found == set(range(5))

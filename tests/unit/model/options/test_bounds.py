@@ -33,7 +33,7 @@ BERLIN = timezone(timedelta(hours=1))
         (datetime(1970, 1, 1, 0, 0, 0, 1, tzinfo=UTC), BoundKind.TIME, 1),
     ],
 )
-def test_a_bound_is_said_in_many_ways(value, kind, number):
+def test_a_bound_is_written_in_many_ways(value, kind, number):
     bound = bound_of(value, "start")
     assert (bound.kind, bound.number) == (kind, number)
 
@@ -73,7 +73,7 @@ def test_what_is_no_bound_is_refused_with_the_ways_to_say_one(value):
     assert caught.value.hint
 
 
-def test_a_slip_is_told_what_was_meant():
+def test_the_error_of_a_slip_names_what_was_meant():
     with pytest.raises(InvalidValueError, match="did you mean 'earliest'"):
         bound_of("earlyest", "start")
 

@@ -70,7 +70,7 @@ def test_codecs_find_their_facts():
     assert table.row_type.field_names == ("id", "day", "v")
 
 
-def test_bucket_keys_of_ones_own_are_told_apart():
+def test_bucket_keys_that_a_user_named_are_distinguished():
     plain = Schema(pa.schema([("a", pa.int8())]))
     assert info(TableDescriptor(plain, bucket_count=1)).is_default_bucket_key
     assert not info(TableDescriptor(plain, bucket_count=1, bucket_keys=["a"])).is_default_bucket_key

@@ -68,7 +68,7 @@ def test_values_are_read_in_any_case():
     assert options.kv_format_version == 2
 
 
-def test_a_merge_engine_ignores_deletes_where_nothing_is_said():
+def test_a_merge_engine_ignores_deletes_by_default():
     assert (
         TableOptions({"table.merge-engine": "versioned"}).effective_delete_behavior
         is DeleteBehavior.IGNORE

@@ -75,7 +75,7 @@ def test_json_that_fluss_does_not_write_is_corrupt(value):
     assert caught.value.why
 
 
-def test_a_type_of_a_newer_server_is_told_apart_from_damage():
+def test_a_type_of_a_newer_server_is_distinguished_from_damage():
     with pytest.raises(UnsupportedTypeError, match="'VARIANT'"):
         type_from_json({"type": "VARIANT"})
 

@@ -367,7 +367,7 @@ def test_an_instant_in_any_zone_is_the_same_instant(zone):
     assert finer.cast(pa.int64()).to_pylist() == [7_000_000, None]
 
 
-def test_a_plain_timestamp_is_taken_for_utc_where_an_instant_is_wanted():
+def test_a_plain_timestamp_is_taken_for_utc_where_an_instant_is_expected():
     wire = cast_one(pa.array([7], pa.timestamp("us")), TimestampLtzType(6))
     assert wire.cast(pa.int64()).to_pylist() == [7]
 

@@ -201,7 +201,7 @@ def test_a_value_that_its_column_cannot_hold_is_refused_and_left_over():
     assert (str(predicate), rest.equals(F("i") < 2**40)) == ("b = True", True)
 
 
-def test_an_unknown_column_is_refused_whoever_asks():
+def test_an_unknown_column_is_refused_for_every_caller():
     for convert in (from_arrow, split_arrow):
         with pytest.raises(InvalidSchemaError, match="nope"):
             convert(F("nope") == 1, SCHEMA)

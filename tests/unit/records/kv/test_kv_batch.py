@@ -86,7 +86,7 @@ def test_keys_and_rows_can_be_had_back_to_back():
     assert list(map(bytes, batch.rows.gathered())) == [b"1", b"", b"23"]
 
 
-def test_a_wrong_checksum_is_refused_unless_nobody_looks():
+def test_a_wrong_checksum_is_refused_unless_checks_are_off():
     data = bytearray(written([(b"a", b"1")]))
     data[5] ^= 1
     assert "checksum" in refused(bytes(data)).why

@@ -44,7 +44,7 @@ def test_null_hides_what_stands_beneath_it():
     assert distinct.codes.tolist() == [0, 1, 0, 2]
 
 
-def test_numbers_are_told_apart_by_their_bits():
+def test_numbers_are_distinguished_by_their_bits():
     numbers = np.array([0.0, -0.0, math.nan, 0.0, math.nan])
     assert distinct_numbers(numbers).codes.tolist() == [0, 1, 2, 0, 2]
     assert distinct_values(column_of(DoubleType(), [0.0, -0.0]))[0].codes.tolist() == [0, 1]

@@ -154,7 +154,7 @@ def test_old_bytes_in_the_slot_of_a_null_element_are_not_read(element, slot):
     assert read(ArrayType(element), int32(1, 1) + slot) == [None]
 
 
-def test_bits_behind_the_last_element_mean_nothing():
+def test_bits_after_the_last_element_mean_nothing():
     assert read(ArrayType(IntType()), int32(1, -2, 5, 0)) == [5]
     keys = int32(1, -2, 5, 0)
     assert read(MapType(IntType(), IntType()), int32(16) + keys + keys) == [(5, 5)]

@@ -66,7 +66,7 @@ def test_negative_zero_is_a_partition_of_its_own():
     assert codes.tolist() == [0, 1, 0]
 
 
-def test_texts_that_share_a_beginning_are_told_apart():
+def test_texts_that_share_a_beginning_are_distinguished():
     texts = ["12345678", "12345678\x00", "123456789", "1234567", "", "12345678" * 3]
     partitions, codes = partition_codes([column_of(StringType(), texts * 2)])
     assert [text for (text,) in partitions] == texts

@@ -27,7 +27,7 @@ def test_the_first_look_comes_in_the_second_half_of_an_interval_and_then_one_eac
     assert len(firsts) > 20, "the buckets of a table are not due together"
 
 
-def test_a_shorter_interval_has_an_effect_at_once():
+def test_a_shorter_interval_has_an_effect_immediately():
     schedule = Schedule()
     looks(schedule, BUCKET, range(0, 1_000, 10))
     schedule.note(BUCKET, now_ms=1_000)
