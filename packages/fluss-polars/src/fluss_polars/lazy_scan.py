@@ -11,7 +11,7 @@ from __future__ import annotations
 import itertools
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Any, Final, Self, TypeVar, Unpack
+from typing import TYPE_CHECKING, Any, Final, Self, TypeVar, Unpack
 
 import polars as pl
 from polars.io.plugins import register_io_source
@@ -23,7 +23,7 @@ from polars.lazyframe.resolver import (
 
 from fluss.connection.config_sources import Settings
 from fluss.doors import at_door
-from fluss.errors import SchemaMismatchError
+from fluss.errors import FlussError, SchemaMismatchError
 from fluss.hints import Door
 from fluss.scan import (
     Cancellation,
@@ -45,6 +45,9 @@ from fluss.waiting import InterruptibleLock, in_thread, is_done
 from fluss_polars.process_end import cancelled_at_exit
 from fluss_polars.pushdown import pushed
 from fluss_polars.split_source import SplitSource, schema_of
+
+if TYPE_CHECKING:
+    from fluss import TableInfo
 
 T = TypeVar("T")
 
@@ -131,13 +134,14 @@ class FlussScan(LazyFrameResolver):
         self._table = table
         self._source = table.source if isinstance(table, Scan) else table
         self._schema: pl.Schema | None = None
+        self._known: TableInfo | None = None
         self._lock = InterruptibleLock()
 
     def schema(self) -> pl.Schema:
         """Return the columns. They are looked up once: a frame keeps its columns."""
         with self._lock:
             if self._schema is None:
-                self._schema = schema_of(self._open().schema)
+                self._schema = schema_of(interruptible(self._open).schema)
             return self._schema
 
     def resolve_lazyframe(
@@ -151,36 +155,63 @@ class FlussScan(LazyFrameResolver):
         existing_resolved_version_key: str | None,  # noqa: ARG002 - never the same twice
     ) -> tuple[pl.LazyFrame, ResolvedLazyFrameProps]:
         """Return the source of one collect."""
-        scan = self._open()
-        plan = _PushdownPlan.of(scan, [each.expr for each in filters])
-        names = self.schema().names() if projection is None else projection
-        if projection is not None and filter_drop_columns_idx is not None:
-            # Columns that only decided filters look at are not read.
-            dropped = frozenset(projection[filter_drop_columns_idx:]) - plan.columns_left
-            names = [name for name in projection if name not in dropped]
-        narrowed = scan.narrowed(
-            columns=names, predicate=plan.predicate, limit=None if plan.left else limit
+        query = _Query(
+            columns=self.schema().names() if projection is None else projection,
+            filter_columns_at=None if projection is None else filter_drop_columns_idx,
+            filters=[each.expr for each in filters],
+            limit=limit,
         )
-        frame = self._source_of(narrowed.scan, names)
+        planned = interruptible(lambda token: self._planned(query, token))
+        frame = self._source_of(planned)
         if limit is not None:
-            frame = frame.filter(*plan.left) if plan.left else frame
+            left = planned.pushdown.left
+            frame = frame.filter(*left) if left else frame
             frame = frame.head(limit)
         # A log has grown by the next collect, so no two answers are the same.
         return frame, ResolvedLazyFrameProps(
-            version_key=str(next(_versions)), applied_filters=plan.decided
+            version_key=str(next(_versions)), applied_filters=planned.pushdown.decided
         )
 
-    def _open(self) -> Scan:
+    def _open(self, token: Cancellation) -> Scan:
         table = self._table
         if not isinstance(table, Scan):
-            return interruptible(lambda token: table.scan(cancellation=token))
-        interruptible(lambda token: table.splits(cancellation=token))
+            scan = table.scan(cancellation=token)
+            self._known = scan.table_info
+            return scan
+        table.splits(cancellation=token)
         return table
 
-    def _source_of(self, scan: Scan, names: list[str]) -> pl.LazyFrame:
+    # --- planning, on a thread that may wait ------------------------------------------------------
+
+    def _planned(self, query: _Query, token: Cancellation) -> _PlannedQuery:
+        """The splits of one query, of the table as it is now."""
+        planned = self._planned_as_known(query, token)
+        if planned is None:
+            pushdown, scan, names = query.narrowed(self._open(token))
+            splits = scan.splits(cancellation=token)
+            planned = _PlannedQuery(pushdown=pushdown, scan=scan, splits=splits, names=names)
+        return planned
+
+    def _planned_as_known(self, query: _Query, token: Cancellation) -> _PlannedQuery | None:
+        """The same, without opening the table first; None where it has changed since it was."""
+        table, known = self._table, self._known
+        if isinstance(table, Scan) or known is None:
+            return None
+        try:
+            pushdown, scan, names = query.narrowed(table.scan_as_known(known))
+        except FlussError:
+            return None  # the table may be another one by now, which allows it
+        splits = scan.splits_unless_changed(cancellation=token)
+        if splits is None:
+            return None
+        return _PlannedQuery(pushdown=pushdown, scan=scan, splits=splits, names=names)
+
+    # --- the source -------------------------------------------------------------------------------
+
+    def _source_of(self, planned: _PlannedQuery) -> pl.LazyFrame:
+        scan, splits, names = planned.scan, planned.splits, planned.names
         schema = schema_of(scan.schema)
         self._check_types(schema, names)
-        splits = interruptible(lambda token: scan.splits(cancellation=token))
         if not splits:
             return pl.LazyFrame(schema={name: schema[name] for name in names})
         # One source reads all splits side by side, with one request per server in flight for all of
@@ -241,6 +272,52 @@ def interruptible(work: Callable[[Cancellation], T]) -> T:
         token.cancel()
         raise
     return future.result()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Query:
+    """What Polars asks of a table.
+
+    Attributes:
+        columns: The columns, in this order.
+        filter_columns_at: Where those of them begin that only filters look at; None for nowhere.
+        filters: The filters.
+        limit: How many rows it needs at most; None for all.
+    """
+
+    columns: Sequence[str]
+    filter_columns_at: int | None
+    filters: Sequence[pl.Expr]
+    limit: int | None
+
+    def narrowed(self, scan: Scan) -> tuple[_PushdownPlan, Scan, list[str]]:
+        """How the filters are applied to a scan, the scan of what is needed, and its columns."""
+        plan = _PushdownPlan.of(scan, self.filters)
+        names = list(self.columns)
+        if self.filter_columns_at is not None:
+            # Columns that only decided filters look at are not read.
+            dropped = frozenset(names[self.filter_columns_at :]) - plan.columns_left
+            names = [name for name in names if name not in dropped]
+        limit = None if plan.left else self.limit
+        narrowed = scan.narrowed(columns=names, predicate=plan.predicate, limit=limit)
+        return plan, narrowed.scan, names
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _PlannedQuery:
+    """A query whose splits are known.
+
+    Attributes:
+        pushdown: How its filters are applied.
+        scan: The scan of what it needs.
+        splits: The splits of that scan.
+        names: The columns that Polars is given.
+    """
+
+    pushdown: _PushdownPlan
+    scan: Scan
+    splits: Sequence[ScanSplit]
+    names: list[str]
 
 
 # --- pushdown -------------------------------------------------------------------------------------

@@ -40,7 +40,7 @@ from fluss.scan.batch_headers import count_rows
 from fluss.scan.explain import explained
 from fluss.scan.narrow import narrow, narrow_splits
 from fluss.scan.query_snapshot import QuerySnapshot
-from fluss.scan.scan_planner import ScanPlan, plan_scan
+from fluss.scan.scan_planner import ScanPlan, plan_scan, plan_unless_changed
 from fluss.scan.scan_stats import ScanStats
 from fluss.scan.shape import ScanShape, shape_of
 from fluss.scan.split import ScanSplit
@@ -249,6 +249,28 @@ class Scan:
             FlussError: A partition, an offset or a state that the scan names is not there.
         """
         return list(self._planned(cancellation).splits)
+
+    def splits_unless_changed(
+        self, *, cancellation: Cancellation | None = None
+    ) -> list[ScanSplit] | None:
+        """The same, for a scan of a table as it was once (`TableSource.scan_as_known`).
+
+        Args:
+            cancellation: Ends the planning from another thread.
+
+        Returns:
+            None where the table has changed: the scan is not planned then, and must be opened
+            again.
+
+        Raises:
+            TableNotFoundError: There is no such table any more.
+            FlussError: See `splits`.
+        """
+        token = cancellation or self._cancellation
+        with self._lock:
+            if self._plan is None and self._snapshot is None:
+                self._plan = plan_unless_changed(self._table, self._shape, cancellation=token)
+            return None if self._plan is None else list(self._plan.splits)
 
     def explain(self) -> str:
         """Describe what is read and what is left out, and why, as text."""

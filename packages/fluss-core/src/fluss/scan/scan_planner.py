@@ -7,6 +7,7 @@ whatever the number of partitions; no server is asked about what a filter rules 
 
 from __future__ import annotations
 
+import asyncio
 import time
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -79,17 +80,52 @@ def plan_scan(
         FlussError: A partition, an offset or a state that the scan names is not there; the error
             lists what is.
     """
+    pinning = _pinning(table, shape)
+    pinned = table.connection.engine.run(pinning.pinned(), cancellation=cancellation)
+    return _plan_of(pinning, pinned, cancellation)
+
+
+def plan_unless_changed(
+    table: TableHandle, shape: ScanShape, *, cancellation: Cancellation | None = None
+) -> ScanPlan | None:
+    """Pin a scan of a table that is known from before, and meanwhile ask what the table is now.
+
+    Both are asked at the same time: of a query of Polars over two rows, that saves one of five
+    round trips. What is pinned counts only where the table is as it was.
+
+    Args:
+        table: The table as it was.
+        shape: The shape of the scan of that table.
+        cancellation: Ends the planning from another thread.
+
+    Returns:
+        None where the table has changed in any way.
+
+    Raises:
+        TableNotFoundError: There is no such table any more.
+        FlussError: The table is as it was, and a partition, an offset or a state that the scan
+            names is not there.
+    """
+    pinning = _pinning(table, shape)
+    asked = pinning.pinned_unless_changed()
+    pinned = table.connection.engine.run(asked, cancellation=cancellation)
+    return None if pinned is None else _plan_of(pinning, pinned, cancellation)
+
+
+def _pinning(table: TableHandle, shape: ScanShape) -> _Pinning:
     options = shape.options
     now_ms = time.time_ns() // 1_000_000
     start = None if options.start is None else options.start.at(now_ms)
     given_end = options.end if options.as_of is None else options.as_of
     end = None if given_end is None else given_end.at(now_ms)
     check_order(start, end)
-    connection = table.connection
-    pinning = _Pinning(table=table, shape=shape, start=start, end=end)
-    pinned = connection.engine.run(pinning.pinned(), cancellation=cancellation)
+    return _Pinning(table=table, shape=shape, start=start, end=end)
+
+
+def _plan_of(pinning: _Pinning, pinned: Pinned, cancellation: Cancellation | None) -> ScanPlan:
+    table, shape, options = pinning.table, pinning.shape, pinning.shape.options
     splits = pinned.splits
-    reasons = reasons_of(table.info, shape, pinned, start, end)
+    reasons = reasons_of(table.info, shape, pinned, pinning.start, pinning.end)
     if options.tail is not None:
         splits = cut_to_tail(table, splits, options.tail, cancellation=cancellation)
     stats = ScanStats(
@@ -138,6 +174,21 @@ class _Pinning:
     async def pinned(self) -> Pinned:
         """Pin the scan, again where a partition is dropped meanwhile."""
         return await self.table.connection.cluster.in_one_call(self._pinned())
+
+    async def pinned_unless_changed(self) -> Pinned | None:
+        """Pin the scan, and meanwhile ask for the table; None where it has changed."""
+        return await self.table.connection.cluster.in_one_call(self._unless_changed())
+
+    async def _unless_changed(self) -> Pinned | None:
+        table = self.table
+        pinned = asyncio.ensure_future(self._pinned())
+        # Its error counts only where the table is as it was.
+        pinned.add_done_callback(lambda done: None if done.cancelled() else done.exception())
+        try:
+            now = await table.connection.table(table.info.table_path)
+            return await pinned if now.info == table.info else None
+        finally:
+            pinned.cancel()
 
     async def _pinned(self) -> Pinned:
         for attempt in range(1, ATTEMPTS_MAX + 1):

@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING, Any, Final, Protocol, Unpack, runtime_checkabl
 
 from fluss.connection.arguments import table_path_of
 from fluss.connection.config_sources import Settings, completed, resolve, written
+from fluss.connection.connection import TableHandle
 from fluss.connection.shared_connections import connection_for
 from fluss.connection.url import hidden, parse_url
 from fluss.errors import InvalidNameError, InvalidValueError, UnsupportedOperationError
@@ -29,6 +30,7 @@ from fluss.model.paths import TablePath
 from fluss.net.cancellation import Cancellation
 
 if TYPE_CHECKING:
+    from fluss.model.tables.table_info import TableInfo
     from fluss.scan.scan import Scan
 
 _URL = re.compile(r"\s*[\w+.-]*://")
@@ -72,6 +74,19 @@ class TableSource:
         connection = connection_for(completed(self.config))
         asked = connection.table(self.path)
         return Scan(connection.engine.run(asked, cancellation=cancellation), self.options)
+
+    def scan_as_known(self, table: TableInfo) -> Scan:
+        """The scan of the table as it was once; asks nothing of a server that is connected.
+
+        Only `splits_unless_changed` may plan it, or a scan that was narrowed from it.
+
+        Args:
+            table: The table as it was.
+        """
+        from fluss.scan.scan import Scan
+
+        connection = connection_for(completed(self.config))
+        return Scan(TableHandle(connection, table), self.options)
 
     def with_options(self, **options: Unpack[ScanArguments]) -> TableSource:
         """The same table with these options of its scan changed; None sets one back."""
