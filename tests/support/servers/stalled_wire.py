@@ -153,7 +153,8 @@ def _interrupt_once(wire: StallingWire, table: str, reading: str, setup: str) ->
             _, complaints = process.communicate(timeout=WAIT_S)
             assert line, complaints
             rows = int(line)
-            assert (process.returncode, complaints) == (0, "")
+            ended = process.returncode, complaints
+            assert ended == (0, ""), ended
         finally:
             wire.flow()
             process.kill()
