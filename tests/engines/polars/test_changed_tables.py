@@ -199,7 +199,7 @@ def test_a_table_that_goes_between_the_two_requests_is_an_error(events, between,
     )
 
 
-def test_a_table_that_is_created_again_after_its_offsets_were_asked_is_read_anew(events, between):
+def test_a_table_that_is_created_again_after_its_offsets_were_asked_is_read_again(events, between):
     frame = pl.scan_fluss(events).select("id", "name")
     frame.collect_schema()
     changing = between(created_again, "_pinned")
