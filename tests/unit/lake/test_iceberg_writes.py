@@ -11,7 +11,7 @@ from pyiceberg.table.snapshots import Operation
 
 from fluss_lake import iceberg_writes
 from fluss_lake.iceberg_parts import entries_of
-from fluss_lake.iceberg_writes import Change, commit_change, remove_files
+from fluss_lake.iceberg_writes import Change, commit_change, expire_snapshots, remove_files
 from fluss_lake.lake_errors import LakeConflictError
 from tests.unit.lake.iceberg_tables import deletes_file, lake_table, rows_file
 
@@ -92,6 +92,23 @@ def test_a_base_that_is_not_the_newest_is_refused_and_leaves_no_file(tmp_path):
     assert metadata_files(table) == before
     with pytest.raises(LakeConflictError):
         commit_change(stale, None, Change(added=[rows_file(table, "c", [3])]))
+
+
+def test_a_base_whose_files_were_removed_meanwhile_is_a_conflict(tmp_path):
+    """Another program has expired it: between loading the table and reading its manifests."""
+    table = lake_table(tmp_path)
+    first = commit_change(table, None, Change(added=[rows_file(table, "a", [1])]))
+    stale, other = (table.catalog.load_table(table.name()) for _ in range(2))
+    second = commit_change(table, first, Change(added=[rows_file(table, "b", [2])]))
+    late = table.catalog.load_table(table.name())
+    assert expire_snapshots(table, [first]) == (1, 0)
+    with pytest.raises(LakeConflictError, match="has been removed"):
+        commit_change(stale, first, Change(added=[rows_file(table, "c", [3])]))
+    with pytest.raises(LakeConflictError, match="has been removed"):
+        expire_snapshots(late, [first])
+    assert expire_snapshots(other, []) == (0, 0)
+    assert ids_in(table) == [1, 2]
+    assert table.current_snapshot().snapshot_id == second
 
 
 def test_removed_files_are_gone_and_others_keep_their_place(tmp_path):

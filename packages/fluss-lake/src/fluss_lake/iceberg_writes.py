@@ -62,7 +62,7 @@ from pyiceberg.typedef import Record
 from pyiceberg.types import IcebergType, IntegerType, ListType, NestedField, StructType
 
 from fluss.errors import FlussError
-from fluss_lake.lake_errors import LakeConflictError
+from fluss_lake.lake_errors import LakeConflictError, check_base_is_there, conflict
 
 BRANCH: Final = "main"
 FORMAT_VERSION: Final = 2
@@ -277,6 +277,7 @@ def commit_change(table: Table, base_id: int | None, change: Change) -> int:
             made.remove_files()
             if isinstance(error, OSError) and error.errno in _UNWRITABLE:
                 raise _unwritable(table, error) from error
+            check_base_is_there(table, base_id, error)
             raise
     table.refresh()
     return made.snapshot_id
@@ -301,12 +302,17 @@ def expire_snapshots(table: Table, ids: Sequence[int]) -> tuple[int, int]:
     io = table.io
     old = [each for each in table.metadata.snapshots if each.snapshot_id in gone]
     kept = [each for each in table.metadata.snapshots if each.snapshot_id not in gone]
-    manifests = {one.manifest_path: one for each in old for one in each.manifests(io)}
-    live = {one.manifest_path: one for each in kept for one in each.manifests(io)}
-    unused = [each for path, each in manifests.items() if path not in live]
-    files = {path for each in unused for path in _files_in(each, io)}
-    if files:
-        files -= {path for each in live.values() for path in _files_in(each, io)}
+    try:
+        manifests = {one.manifest_path: one for each in old for one in each.manifests(io)}
+        live = {one.manifest_path: one for each in kept for one in each.manifests(io)}
+        unused = [each for path, each in manifests.items() if path not in live]
+        files = {path for each in unused for path in _files_in(each, io)}
+        if files:
+            files -= {path for each in live.values() for path in _files_in(each, io)}
+    except OSError as error:
+        for snapshot_id in (newest.snapshot_id, *ids):
+            check_base_is_there(table, snapshot_id, error)
+        raise
     head: dict[str, Any] = {"snapshot-id": newest.snapshot_id, "ref": BRANCH}
     removed: dict[str, Any] = {"snapshot-ids": sorted(gone)}
     try:
@@ -331,16 +337,6 @@ def _files_in(manifest: ManifestFile, io: FileIO) -> Iterator[str]:
     """The paths of the live files of a manifest."""
     for entry in manifest.fetch_manifest_entry(io, discard_deleted=True):
         yield entry.data_file.file_path
-
-
-def conflict(table: Table, why: str) -> LakeConflictError:
-    """The error of a commit that conflicts with another one."""
-    name = ".".join(table.name())
-    return LakeConflictError(
-        f"The lake of {name} has another snapshot than the one this round started with: {why}.",
-        hint="Nothing was committed. The next round starts from the new snapshot.",
-        table=name,
-    )
 
 
 def _unwritable(table: Table, error: OSError) -> FlussError:

@@ -15,13 +15,19 @@ from pyiceberg.manifest import DataFile
 from pyiceberg.table import Table
 
 from fluss.connection.connection import TableHandle
+from fluss.errors import FlussError
 from fluss.lake.lake_format import LakePart
 from fluss.net.cancellation import Cancellation
 from fluss_lake.catalogs import open_table
 from fluss_lake.file_plan import IcebergContents, Place
 from fluss_lake.iceberg_parts import entries_of, paths_of_all_snapshots
-from fluss_lake.iceberg_writes import Change, commit_change, expire_snapshots, remove_files
-from fluss_lake.lake_errors import LakeConflictError
+from fluss_lake.iceberg_writes import (
+    Change,
+    commit_change,
+    expire_snapshots,
+    remove_files,
+)
+from fluss_lake.lake_errors import LakeConflictError, check_base_is_there
 from fluss_lake.lake_files import FileLister
 from fluss_lake.tiering.cluster_calls import known_snapshot
 from fluss_lake.tiering.file_writer import FileWriter
@@ -195,6 +201,13 @@ class _Compaction:
         base_id = newest_id(self._lake)
         if base_id is None:
             return Compacted()
+        try:
+            return self._upon(base_id)
+        except (OSError, FlussError) as error:
+            check_base_is_there(self._lake, base_id, error)
+            raise
+
+    def _upon(self, base_id: int) -> Compacted:
         contents = IcebergContents(self._info, base_id, entries_of(self._lake, base_id))
         added: list[DataFile] = []
         removed: set[str] = set()
