@@ -7,6 +7,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
+from fluss.records.arrow.dictionaries import DICTIONARY, without_dictionaries
 from fluss_lake import file_reader
 from fluss_lake.dictionary_columns import dictionary_columns
 from fluss_lake.file_plan import DataFile, DeleteFile
@@ -36,7 +37,7 @@ def path(tmp_path_factory):
     return write_parquet(path, COLUMNS, ids, row_group_size=GROUP_ROWS, store_schema=False)
 
 
-def read(path, deletes=(), *, as_views=False):
+def read(path, deletes=(), *, as_views=False, dictionaries=()):
     fields = [
         SimpleNamespace(name=name, field_id=number, required=False)
         for number, name in enumerate(COLUMNS, start=1)
@@ -50,11 +51,14 @@ def read(path, deletes=(), *, as_views=False):
         columns=tuple(COLUMNS),
         with_places=False,
         as_views=as_views,
+        dictionaries=frozenset(dictionaries),
     )
     file = DataFile(
         path=path, rows=ROWS, size_bytes=1, sequence=1, offsets=(0, ROWS), deletes=tuple(deletes)
     )
     found = [each.batch for each in reader.read(SimpleNamespace(files=(file,)), 0, ROWS)]
+    if dictionaries:
+        return found
     return pa.Table.from_batches(found).combine_chunks()
 
 
@@ -104,3 +108,42 @@ def test_rows_that_are_filtered_by_deletes_are_no_views(path, tmp_path):
     found = read(path, deletes, as_views=True)
     assert found.num_rows == ROWS - 2
     assert found.equals(read(path, deletes))
+
+
+TEXT_COLUMNS = [name for name in COLUMNS if name not in TYPES]
+
+
+def test_columns_are_dictionaries_where_the_file_has_them(path):
+    found = read(path, dictionaries=TEXT_COLUMNS)
+    for each in found:
+        each.validate(full=True)
+    kinds = {each.name: each.type for each in found[0].schema}
+    assert kinds["few"] == kinds["growing"] == DICTIONARY
+    assert (kinds["different"], kinds["bytes"]) == (pa.string(), pa.binary())
+    texts = pa.Table.from_batches(map(without_dictionaries, found)).combine_chunks()
+    assert texts.equals(read(path))
+
+
+def test_only_the_columns_that_may_are_dictionaries(path):
+    kinds = {each.name: each.type for each in read(path, dictionaries=["growing"])[0].schema}
+    assert (kinds["few"], kinds["growing"]) == (pa.string(), DICTIONARY)
+
+
+def test_keys_of_deletes_are_compared_as_texts(path, tmp_path):
+    equal = write_parquet(tmp_path / "e.parquet", {"few": pa.array(["text 3", None])}, [1])
+    deletes = [DeleteFile(path=equal, sequence=2, equality_ids=(1,))]
+    found = read(path, deletes, dictionaries=TEXT_COLUMNS)
+    kinds = {each.name: each.type for each in found[0].schema}
+    assert (kinds["few"], kinds["growing"]) == (pa.string(), DICTIONARY)
+    texts = pa.Table.from_batches(map(without_dictionaries, found)).combine_chunks()
+    assert texts.equals(read(path, deletes))
+    assert 0 < texts.num_rows < ROWS
+
+
+def test_large_texts_of_a_file_are_plain_in_dictionaries(tmp_path):
+    columns = {**COLUMNS, "few": COLUMNS["few"].cast(pa.large_string())}
+    path = write_parquet(tmp_path / "large.parquet", columns, range(1, len(columns) + 1))
+    found = read(path, dictionaries=TEXT_COLUMNS)
+    assert found[0].schema.field("few").type == DICTIONARY
+    texts = pa.Table.from_batches(map(without_dictionaries, found)).combine_chunks()
+    assert texts.equals(read(path))

@@ -31,12 +31,22 @@ class ScannedTable(FlussDataset):
     def __init__(self, source: TableSource, scan: Scan, statements: Statements) -> None:
         super().__init__(scan)
         self._source = source
+        self._schema = schema = scan.dictionary_schema
+        self._dictionaries = [each.name for each in schema if pa.types.is_dictionary(each.type)]
         self._statements = statements
 
     @property
     def version(self) -> tuple[int, int]:
         """The ids of the table and of its schema."""
         return version_of(self._scan)
+
+    @property
+    def schema(self) -> pa.Schema:
+        """The columns that DuckDB knows: all streams have these types, whatever the table becomes.
+
+        DuckDB takes texts over from dictionaries without converting each. They are VARCHAR to it.
+        """
+        return self._schema
 
     def scanner(
         self,
@@ -62,7 +72,11 @@ class ScannedTable(FlussDataset):
             names = self.schema.names if columns is None else columns
             narrowed = scan.narrowed(columns=names, predicate=condition)
             # DuckDB does not pass LIMIT on: it stops pulling.
-            reader = narrowed.read(cancellation=statement.cancellation, may_stop_soon=True)
+            reader = narrowed.read(
+                cancellation=statement.cancellation,
+                may_stop_soon=True,
+                dictionaries=self._dictionaries,
+            )
         except BaseException as error:
             _note(noting, error)
             raise
@@ -98,7 +112,7 @@ class ScannedTable(FlussDataset):
 
     def _check_columns(self, now: Scan) -> None:
         """Refuse a table that has lost a column that DuckDB knows."""
-        for field in self.schema:
+        for field in self._scan.schema:
             index = now.schema.get_field_index(field.name)
             if index >= 0 and now.schema.field(index).type == field.type:
                 continue

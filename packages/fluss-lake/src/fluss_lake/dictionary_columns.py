@@ -14,6 +14,7 @@ from typing import Final
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from fluss.records.arrow.dictionaries import DICTIONARY
 from fluss.records.arrow.views import views_of
 
 # A text that is stored without a dictionary takes at least four bytes, for its length. Numbers of
@@ -42,6 +43,19 @@ def without_dictionary(column: pa.Array, view: pa.DataType | None = None) -> pa.
     if not pa.types.is_dictionary(column.type):
         return column
     return column.cast(column.type.value_type) if view is None else views_of(column, view)
+
+
+def as_dictionary(column: pa.Array) -> pa.Array:
+    """The column in the type of dictionaries that engines get, if its file has it as a dictionary.
+
+    Files of pyiceberg have large texts; those of a dictionary are few.
+    """
+    if column.type == DICTIONARY or not pa.types.is_dictionary(column.type):
+        return column
+    if column.type.index_type != DICTIONARY.index_type:
+        return without_dictionary(column)
+    texts = column.dictionary.cast(DICTIONARY.value_type)
+    return pa.DictionaryArray.from_arrays(column.indices, texts, safe=False)
 
 
 def _is_dictionary(metadata: pq.FileMetaData, at: int) -> bool:

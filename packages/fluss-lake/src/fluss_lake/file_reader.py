@@ -6,7 +6,7 @@ in the lake is read correctly. The rows have the Arrow types of the Fluss table.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import chain
 from typing import Final
@@ -20,10 +20,11 @@ from fluss.lake.file_decoder import FileDecoder
 from fluss.lake.lake_format import LakePart, LakeRows, without_lake
 from fluss.model.predicates.binding import BoundPredicate
 from fluss.model.schema.schema import Schema
+from fluss.records.arrow.dictionaries import DICTIONARY, TEXT
 from fluss.records.arrow.numpy_arrays import from_numpy, to_numpy
 from fluss.records.arrow.views import VIEWS
 from fluss_lake.deletes import Deletes
-from fluss_lake.dictionary_columns import dictionary_columns, without_dictionary
+from fluss_lake.dictionary_columns import as_dictionary, dictionary_columns, without_dictionary
 from fluss_lake.file_plan import OFFSET, TIMESTAMP, DataFile
 from fluss_lake.iceberg_parts import local_path, open_file, places_by_id
 from fluss_lake.lent_decoder import LentDecoder
@@ -31,7 +32,8 @@ from fluss_lake.order import in_order, overlapping
 from fluss_lake.read_errors import reading_file
 from fluss_lake.row_groups import Run, row_groups
 
-BATCH_ROWS: Final = 131_072
+# Rows that are still in the cache of a processor when the engine takes them over.
+BATCH_ROWS: Final = 65_536
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -45,6 +47,7 @@ class PartReader:
         condition: The filter by which row groups are skipped; None to read all of them.
         with_places: Whether to return offsets and times, and the rows in the order of offsets.
         as_views: Whether strings and bytes may be views, where no row has to be left out.
+        dictionaries: The columns whose strings may be dictionaries, where offsets are not needed.
         decoder: Decodes files in place of pyarrow, where rows may have views.
         note: Called with the number of row groups that the filter has skipped.
     """
@@ -55,6 +58,7 @@ class PartReader:
     condition: BoundPredicate | None = None
     with_places: bool = True
     as_views: bool = False
+    dictionaries: frozenset[str] = frozenset()
     decoder: FileDecoder | None = None
     note: Callable[[int], None] | None = None
 
@@ -99,7 +103,9 @@ class PartReader:
         places = (OFFSET, TIMESTAMP) if self.with_places else ()
         names = list(dict.fromkeys([*self.columns, *places, *applied.columns]))
         may_be_views = views if applied.is_nothing else None
-        for first, batch in self._batches(file, names, offsets, may_be_views):
+        # Keys are compared with texts.
+        dictionaries = self._dictionaries().difference(applied.columns)
+        for first, batch in self._batches(file, names, offsets, may_be_views, dictionaries):
             kept = applied.kept(batch, first)
             rows = batch if kept is None else batch.filter(from_numpy(kept))
             if rows.num_rows:
@@ -111,6 +117,7 @@ class PartReader:
         names: Sequence[str],
         offsets: range | None,
         views: Mapping[str, pa.DataType] | None,
+        dictionaries: Collection[str],
     ) -> Iterator[tuple[int, pa.RecordBatch]]:
         """The rows of the required row groups; each batch with the position of its first row."""
         with reading_file(file.path), open_file(self.table.io, file.path) as source:
@@ -131,7 +138,7 @@ class PartReader:
             for run in groups.runs:
                 first = run.first_row
                 for batch in _decoded(parquet, run, stored, lent):
-                    yield first, _arranged(batch, found, views or {})
+                    yield first, _arranged(batch, found, views or {}, dictionaries)
                     first += batch.num_rows
 
     def _stored_names(self, parquet: pq.ParquetFile) -> dict[str, str]:
@@ -182,6 +189,9 @@ class PartReader:
         found = {each.name: VIEWS.get(each.type) for each in fields}
         return {name: view for name, view in found.items() if view is not None}
 
+    def _dictionaries(self) -> frozenset[str]:
+        return frozenset() if self.with_places else self.dictionaries
+
     def _result(self, rows: pa.RecordBatch, fields: Sequence[pa.Field]) -> LakeRows:
         arrays = [_cast(rows.column(each.name), each) for each in fields]
         given = [each.with_type(array.type) for each, array in zip(fields, arrays, strict=True)]
@@ -216,12 +226,17 @@ def _decoded(
 
 
 def _arranged(
-    batch: pa.RecordBatch, found: Mapping[str, str | None], views: Mapping[str, pa.DataType]
+    batch: pa.RecordBatch,
+    found: Mapping[str, str | None],
+    views: Mapping[str, pa.DataType],
+    dictionaries: Collection[str],
 ) -> pa.RecordBatch:
     """The batch with the present column names, and NULLs for columns that the file lacks."""
     arrays = [
         pa.nulls(batch.num_rows)
         if stored is None
+        else as_dictionary(batch.column(stored))
+        if name in dictionaries
         else without_dictionary(batch.column(stored), views.get(name))
         for name, stored in found.items()
     ]
@@ -238,6 +253,8 @@ def _batch(arrays: list[pa.Array], schema: pa.Schema, rows: int) -> pa.RecordBat
 
 def _cast(array: pa.Array, field: pa.Field) -> pa.Array:
     if array.type in (field.type, VIEWS.get(field.type)):
+        return array
+    if array.type == DICTIONARY and field.type == TEXT:
         return array
     try:
         return array.cast(field.type)

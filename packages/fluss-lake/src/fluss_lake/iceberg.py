@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 
 from pyiceberg.table import Table
 
@@ -70,6 +70,7 @@ class Iceberg:
         predicate: Predicate | None = None,
         with_places: bool = True,
         as_views: bool = False,
+        dictionaries: Collection[str] = (),
         decoder: FileDecoder | None = None,
         note: Callable[[int], None] | None = None,
     ) -> Iterator[LakeRows]:
@@ -85,6 +86,7 @@ class Iceberg:
             condition=condition,
             with_places=with_places,
             as_views=as_views,
+            dictionaries=frozenset(dictionaries),
             decoder=decoder,
             note=note,
         )

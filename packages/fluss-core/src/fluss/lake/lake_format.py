@@ -8,7 +8,7 @@ a part is small and picklable, and has no secrets.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cache
 from importlib.metadata import entry_points
@@ -180,6 +180,7 @@ class LakeFormat(Protocol):
         predicate: Predicate | None = None,
         with_places: bool = True,
         as_views: bool = False,
+        dictionaries: Collection[str] = (),
         decoder: FileDecoder | None = None,
         note: Callable[[int], None] | None = None,
     ) -> Iterator[LakeRows]:
@@ -198,6 +199,8 @@ class LakeFormat(Protocol):
                 offsets, and otherwise in any.
             as_views: Whether strings and bytes may be views (`string_view`, `binary_view`), where
                 views are cheaper than the table's types. Only without places.
+            dictionaries: The columns whose strings may be dictionaries
+                (`dictionary<int32, string>`), where files have them so. Only without places.
             decoder: May decode files in place of pyarrow, where rows may have views.
             note: Is called with how many pieces of files were left out by the condition.
 

@@ -242,6 +242,13 @@ def _not_offered(name: str, table: TableInfo) -> str:
     )
 
 
+def may_read_files(table: TableInfo, use: LakeUse | None, mode: Mode) -> bool:
+    """Whether a scan of a log may read files of its lake; its plan says whether it does."""
+    if mode is not Mode.LOG or use is LakeUse.OFF or not table.options.datalake_enabled:
+        return False
+    return find_format(str(table.options.datalake_format)) is not None
+
+
 def fine_keys(table: TableInfo) -> list[str]:
     """The columns of the primary key with times finer than a microsecond.
 

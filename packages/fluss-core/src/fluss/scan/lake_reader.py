@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from itertools import pairwise
 
 import numpy as np
@@ -33,6 +33,7 @@ class LakeReader(SplitPieces):
         stats: Counts what is read.
         in_order: Whether the rows must come in the order of offsets.
         as_views: Whether strings and bytes may be views.
+        dictionaries: The columns whose strings may be dictionaries.
         decoder: Decodes files, where views are given.
     """
 
@@ -45,12 +46,14 @@ class LakeReader(SplitPieces):
         stats: ScanStats,
         in_order: bool = True,
         as_views: bool = False,
+        dictionaries: Collection[str] = (),
         decoder: FileDecoder | None = None,
     ) -> None:
         super().__init__(table, split, index, stats=stats)
         self._needs_places = in_order or _looks_at_places(split)
         # Views cannot be filtered: only rows that are all given come as views.
         self._as_views = as_views and not self._needs_places and split.filter is None
+        self._dictionaries = frozenset() if self._needs_places else frozenset(dictionaries)
         self._decoder = decoder
 
     def __iter__(self) -> Iterator[Piece]:
@@ -58,12 +61,16 @@ class LakeReader(SplitPieces):
         names = columns_to_read(split, schema)
         row_filter = None if split.filter is None else RowFilter(split.filter, schema)
         looked_at = () if row_filter is None else row_filter.columns
-        read = [*names, *(schema.column_names[each] for each in looked_at)]
+        compared = [schema.column_names[each] for each in looked_at]
+        read = [*names, *compared]
         arrow = output_schema(split.output, schema.to_arrow())
         builder = OutputBuilder(split.output, arrow, split.partition_name)
         conditions = MetadataFilter.of(split, schema)
         for rows in self._rows(
-            list(dict.fromkeys(read)), predicate=split.filter, with_places=self._needs_places
+            list(dict.fromkeys(read)),
+            predicate=split.filter,
+            with_places=self._needs_places,
+            dictionaries=self._dictionaries.difference(compared),
         ):
             decoded: DecodedBatch | None = self._decoded(rows, row_filter)
             if decoded is not None and conditions is not None:
@@ -112,6 +119,7 @@ class LakeReader(SplitPieces):
         *,
         predicate: Predicate | None = None,
         with_places: bool = True,
+        dictionaries: Collection[str] = (),
     ) -> Iterator[LakeRows]:
         split, part = self._split, part_of(self._split)
         reading = the_format(part.format, self._table.info).read(
@@ -124,6 +132,7 @@ class LakeReader(SplitPieces):
             predicate=predicate,
             with_places=with_places,
             as_views=self._as_views and not with_places,
+            dictionaries=dictionaries,
             decoder=self._decoder,
             note=lambda count: self._stats.add(row_groups_pruned=count),
         )

@@ -10,7 +10,7 @@ batches.
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, NoReturn, Unpack
 
@@ -34,10 +34,12 @@ from fluss.model.types.data_type import DataType
 from fluss.model.types.type_to_arrow import to_arrow_type
 from fluss.net.cancellation import Cancellation
 from fluss.progress import Progress, ProgressDisplay
+from fluss.records.arrow.dictionaries import dictionary_schema, with_dictionaries
 from fluss.records.arrow.numpy_arrays import from_numpy
 from fluss.records.filter.row_filter import RowFilter
 from fluss.scan.batch_headers import count_rows
 from fluss.scan.explain import explained
+from fluss.scan.lake_planner import may_read_files
 from fluss.scan.narrow import narrow, narrow_splits
 from fluss.scan.query_snapshot import QuerySnapshot
 from fluss.scan.scan_planner import ScanPlan, plan_scan, plan_unless_changed
@@ -142,6 +144,17 @@ class Scan:
         return frozenset(
             key for key in keys if isinstance(self.column_type(key), LOSSLESS_IN_PARTITION_NAME)
         )
+
+    @property
+    def dictionary_schema(self) -> pa.Schema:
+        """Its columns, as dictionaries where the files of a lake may have strings as such.
+
+        `read(dictionaries=...)` gives them so. Rows that are needed in an order are read without.
+        """
+        info, options = self.table_info, self.options
+        if self.order is not Order.NONE or not may_read_files(info, options.lake, self.mode):
+            return self.schema
+        return dictionary_schema(self.schema, info.schema.column_names)
 
     # --- other scans ----------------------------------------------------------------------------
 
@@ -307,6 +320,7 @@ class Scan:
         order: Order | str | None = None,
         cancellation: Cancellation | None = None,
         may_stop_soon: bool = False,
+        dictionaries: Collection[str] = (),
     ) -> pa.RecordBatchReader:
         """The rows as a stream in the columns of `schema`, read ahead within bounds.
 
@@ -316,13 +330,20 @@ class Scan:
             cancellation: Ends the planning and the reading from another thread.
             may_stop_soon: Whether you may stop after the first rows, for engines that do not pass
                 their limit on. Little is fetched first then.
+            dictionaries: The columns of strings that you take as dictionaries
+                (`dictionary<int32, string>`). Where the files of a lake have them so, this saves
+                making texts; other texts get an entry each.
         """
         plan = self._plan_to_read(cancellation)
         if splits is not None:
             plan = replace(plan, splits=tuple(splits))
         ordered = self.order if order is None else Order(order)
         reader = self._split_reader(
-            plan, ordered, cancellation=cancellation, may_stop_soon=may_stop_soon
+            plan,
+            ordered,
+            cancellation=cancellation,
+            may_stop_soon=may_stop_soon,
+            dictionaries=dictionaries,
         )
         return reader.reader()
 
@@ -407,6 +428,7 @@ class Scan:
         cancellation: Cancellation | None = None,
         may_stop_soon: bool = False,
         takes_all: bool = False,
+        dictionaries: Collection[str] = (),
     ) -> SplitReader:
         return SplitReader(
             self._table,
@@ -418,6 +440,7 @@ class Scan:
             cancellation=cancellation or self._cancellation,
             may_stop_soon=may_stop_soon,
             takes_all=takes_all,
+            dictionaries=dictionaries,
         )
 
 
@@ -447,17 +470,29 @@ class Narrowed:
         *,
         cancellation: Cancellation | None = None,
         may_stop_soon: bool = False,
+        dictionaries: Collection[str] = (),
     ) -> pa.RecordBatchReader:
         """The rows that were requested and no others, in the columns that were requested.
 
         For engines that leave everything to the scan: the residual and the limit are applied here.
         """
-        reader = self.scan.read(splits, cancellation=cancellation, may_stop_soon=may_stop_soon)
+        # Arrow cannot evaluate every condition on dictionaries.
+        first_read = dictionaries if self.residual is None else ()
+        reader = self.scan.read(
+            splits,
+            cancellation=cancellation,
+            may_stop_soon=may_stop_soon,
+            dictionaries=first_read,
+        )
         names = list(self.columns)
         if self.residual is None and reader.schema.names == names:
             return reader
         schema = pa.schema([reader.schema.field(name) for name in names])
-        return pa.RecordBatchReader.from_batches(schema, self._kept(reader))
+        kept = self._kept(reader)
+        if self.residual is not None and dictionaries:
+            schema = dictionary_schema(schema, dictionaries)
+            kept = (with_dictionaries(each, schema) for each in kept)
+        return pa.RecordBatchReader.from_batches(schema, kept)
 
     def _kept(self, reader: pa.RecordBatchReader) -> Iterator[pa.RecordBatch]:
         residual = self.residual

@@ -8,7 +8,7 @@ many splits there are and however slow the caller is.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Generator, Iterator, Sequence
+from collections.abc import Callable, Collection, Generator, Iterator, Sequence
 from functools import partial
 from itertools import chain, islice
 
@@ -22,6 +22,11 @@ from fluss.lake.file_decoder import FileDecoder
 from fluss.model.options.scan_options import PARALLEL_MAX, Mode, Order
 from fluss.model.paths import TableBucket
 from fluss.net.cancellation import Cancellation
+from fluss.records.arrow.dictionaries import (
+    dictionary_schema,
+    with_dictionaries,
+    without_dictionaries,
+)
 from fluss.records.arrow.views import view_schema, with_views
 from fluss.scan.fan_in import BatchSource, FanIn, merged
 from fluss.scan.lake_reader import LakeReader
@@ -64,6 +69,8 @@ class SplitReader:
             So little of a log is fetched first, for one more round trip if it reads on.
         takes_all: Whether the caller reads to the end in any case.
         as_views: Whether `reader()` gives strings and bytes as views.
+        dictionaries: The columns whose strings `reader()` gives as dictionaries, where they are no
+            views.
         decoder: Decodes files of a lake, where views are given.
     """
 
@@ -80,6 +87,7 @@ class SplitReader:
         may_stop_soon: bool = False,
         takes_all: bool = False,
         as_views: bool = False,
+        dictionaries: Collection[str] = (),
         decoder: FileDecoder | None = None,
     ) -> None:
         for split in splits:
@@ -96,6 +104,7 @@ class SplitReader:
         self._may_stop_soon = may_stop_soon
         self._takes_all = takes_all
         self._as_views = as_views
+        self._dictionaries = () if as_views else dictionaries
         self._decoder = decoder
         self._limit = min((each.limit for each in splits if each.limit is not None), default=None)
         self.schema = split_schema(table.info, splits[0]) if schema is None else schema
@@ -109,6 +118,10 @@ class SplitReader:
         if self._as_views:
             schema = view_schema(self.schema)
             return pa.RecordBatchReader.from_batches(schema, map(with_views, useful))
+        if self._dictionaries:
+            schema = dictionary_schema(self.schema, self._dictionaries)
+            laid_out = (with_dictionaries(each, schema) for each in useful)
+            return pa.RecordBatchReader.from_batches(schema, laid_out)
         return pa.RecordBatchReader.from_batches(self.schema, useful)
 
     @at_door(Door.SESSION)
@@ -241,6 +254,7 @@ class SplitReader:
                 stats=self._stats,
                 in_order=in_order,
                 as_views=self._as_views,
+                dictionaries=self._dictionaries,
                 decoder=self._decoder,
             )
         if first.mode is Mode.STATE:
@@ -276,20 +290,29 @@ def check_same_table(table: TableHandle, split: ScanSplit) -> None:
 def coalesced(
     batches: Iterator[pa.RecordBatch], schema: pa.Schema, rows_max: int = ROWS_MAX
 ) -> Iterator[pa.RecordBatch]:
-    """Give the same rows in batches of a useful size: join small ones, cut huge ones."""
+    """Give the same rows in batches of a useful size: join small ones, cut huge ones.
+
+    A batch that follows small ones and is of a useful size itself is not joined with them.
+    """
     small: list[pa.RecordBatch] = []
     rows = size = 0
     for batch in batches:
+        is_useful = _is_useful(batch)
+        if is_useful and rows:  # joining would copy it, and make texts of its dictionaries
+            yield _joined(small, schema)
+            small, rows, size = [], 0, 0
         small.append(batch)
         rows += batch.num_rows
-        if rows < ROWS_USEFUL:
-            size += batch.nbytes
-            if size < BYTES_USEFUL:
-                continue
-        yield from _cut(_joined(small, schema), rows_max)
-        small, rows, size = [], 0, 0
+        size += 0 if is_useful else batch.nbytes
+        if is_useful or rows >= ROWS_USEFUL or size >= BYTES_USEFUL:
+            yield from _cut(_joined(small, schema), rows_max)
+            small, rows, size = [], 0, 0
     if rows:
         yield _joined(small, schema)
+
+
+def _is_useful(batch: pa.RecordBatch) -> bool:
+    return bool(batch.num_rows >= ROWS_USEFUL or batch.nbytes >= BYTES_USEFUL)
 
 
 def _joined(batches: list[pa.RecordBatch], schema: pa.Schema) -> pa.RecordBatch:
@@ -297,6 +320,8 @@ def _joined(batches: list[pa.RecordBatch], schema: pa.Schema) -> pa.RecordBatch:
         return batches[0]
     if not schema.names:
         return _without_columns(batches)
+    # Joining dictionaries would compare texts, and small ones need none.
+    batches = [without_dictionaries(each) for each in batches]
     if any(each.schema != batches[0].schema for each in batches):
         batches = [with_views(each) for each in batches]  # only those of a lake were views
     return pa.concat_batches(batches)
