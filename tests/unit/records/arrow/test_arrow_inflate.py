@@ -10,15 +10,25 @@ from hypothesis import given, strategies as st
 
 from fluss.errors import CorruptBatchError
 from fluss.model.tables.table_options import ArrowCompression
-from fluss.model.types.data_type import BigIntType, StringType
+from fluss.model.types.data_type import (
+    ArrayType,
+    BigIntType,
+    BooleanType,
+    IntType,
+    MapType,
+    StringType,
+    TimestampLtzType,
+)
 from fluss.records.arrow import arrow_body
 from fluss.records.arrow.arrow_body import read_arrow_body, write_arrow_body
 from fluss.records.arrow.arrow_inflate import (
     COPIED_BYTES_MAX,
     INFLATED_BYTES_MAX,
+    READ_ALONE_BYTES_MAX,
     SMALL_BUFFER_BYTES,
     inflated,
     is_inflated_here,
+    read_alone,
 )
 from fluss.records.arrow.arrow_metadata import (
     read_body_metadata,
@@ -222,3 +232,68 @@ def test_frames_that_make_up_for_each_other_are_refused():
     ids, text = claimed(len(IDS), ZSTD.compress(IDS + b"abc").to_pybytes()), frame_of(TEXT[3:])
     with pytest.raises(CorruptBatchError):
         read(message_of(b"", ids, b"", frame_of(ENDS), text))
+
+
+MANY = 10_000
+KINDS_OF_COLUMNS = {
+    "numbers": ([BigIntType(), IntType()], [list(range(MANY)), [each % 9 for each in range(MANY)]]),
+    "NULLs": ([BooleanType(), BigIntType()], [[None, True] * (MANY // 2), [7, None] * (MANY // 2)]),
+    "times": ([TimestampLtzType(3)], [[each * 1_000 for each in range(MANY)]]),
+    "text": ([StringType()], [[f"user-{each % 77}" for each in range(MANY)]]),
+    "nested": (
+        [ArrayType(IntType()), MapType(StringType(), IntType())],
+        [[[1, None], []] * (MANY // 2), [[("a", 1)], None] * (MANY // 2)],
+    ),
+}
+
+
+@pytest.mark.parametrize("codec", [ArrowCompression.ZSTD, ArrowCompression.LZ4_FRAME])
+@pytest.mark.parametrize("kind", KINDS_OF_COLUMNS)
+def test_what_arrow_reads_alone_is_what_it_reads_with_threads(kind, codec):
+    types, values = KINDS_OF_COLUMNS[kind]
+    layout = BatchLayout.of([f"c{each}" for each in range(len(types))], types)
+    pairs = zip(values, layout.wire_schema, strict=True)
+    columns = [pa.array(given, field.type) for given, field in pairs]
+    batch = pa.record_batch(columns, schema=layout.wire_schema)
+    message = write_arrow_body(batch, BodyCodec(codec))
+    view = to_view(message)
+    alone = read_alone(view, read_body_metadata(view), layout)
+    assert alone.schema.equals(layout.user_schema, check_metadata=True)
+    known = pa.ipc.read_record_batch(message, layout.user_schema)
+    assert alone.equals(known, check_metadata=True)
+    assert read_arrow_body(message, layout, row_count=MANY).equals(known)
+
+
+def few_columns(rows):
+    layout = BatchLayout.of(["id", "kind"], [BigIntType(), BigIntType()])
+    columns = [pa.array(range(rows)), pa.array([each % 100 for each in range(rows)])]
+    batch = pa.record_batch(columns, schema=layout.wire_schema)
+    return write_arrow_body(batch, BodyCodec(ArrowCompression.ZSTD)), layout
+
+
+def test_only_small_messages_are_read_alone():
+    for rows, is_alone in ((MANY, True), (100 * MANY, False)):
+        message, layout = few_columns(rows)
+        view = to_view(message)
+        assert (len(view) <= READ_ALONE_BYTES_MAX) is is_alone
+        assert (read_alone(view, read_body_metadata(view), layout) is not None) is is_alone
+
+
+def test_a_schema_that_reads_as_another_is_left_to_the_whole_schema(monkeypatch):
+    message, layout = few_columns(MANY)
+    monkeypatch.setattr(pa.ipc, "read_schema", lambda _: LAYOUT.user_schema)
+    view = to_view(message)
+    assert read_alone(view, read_body_metadata(view), layout) is None
+    assert read_arrow_body(message, layout, row_count=MANY)["id"].to_pylist() == list(range(MANY))
+
+
+@pytest.mark.parametrize("cut", [1, 8, 100])
+def test_damage_is_refused_where_arrow_reads_alone(cut):
+    message, layout = few_columns(MANY)
+    view = to_view(message)
+    offset, length = read_body_metadata(view).buffers[1]
+    end = read_body_metadata(view).body_start + offset + length
+    damaged = bytearray(view)
+    damaged[end - cut : end] = bytes(cut)
+    with pytest.raises(CorruptBatchError):
+        read_arrow_body(pa.py_buffer(damaged), layout, row_count=MANY)

@@ -21,7 +21,7 @@ from pyarrow import ipc
 
 from fluss.error_codes import ErrorCode
 from fluss.records.arrow.array_checks import check_arrays
-from fluss.records.arrow.arrow_inflate import inflated, is_inflated_here
+from fluss.records.arrow.arrow_inflate import inflated, is_inflated_here, read_alone
 from fluss.records.arrow.arrow_metadata import (
     ALIGNMENT,
     METADATA_KEPT,
@@ -155,15 +155,18 @@ def read_arrow_body(
     check_body(view, metadata, layout, row_count=row_count, at=at)
     stored, size = _check_uncompressed_size(view, metadata, at=at, body_bytes_max=body_bytes_max)
     try:
-        source = None
+        source = batch = None
         if stored is _Stored.PLAIN and metadata.body_length <= _REPLAINED_BYTES_MAX:
             source = _replained(view, metadata)
         elif stored in _COMPRESSED and is_inflated_here(metadata, size):
             source = inflated(view, metadata)
-        if source is None:
-            # Buffers that are uncompressed into new memory need no alignment.
-            source = body if stored is _Stored.COMPRESSED else _aligned(body)
-        batch = ipc.read_record_batch(source, layout.user_schema)
+        if source is None and stored in _COMPRESSED:
+            batch = read_alone(view, metadata, layout)
+        if batch is None:
+            if source is None:
+                # Buffers that are uncompressed into new memory need no alignment.
+                source = body if stored is _Stored.COMPRESSED else _aligned(body)
+            batch = ipc.read_record_batch(source, layout.user_schema)
         check_arrays(batch)
     except (pa.ArrowException, OSError) as error:
         raise corrupt_batch("Arrow message", at=at, why=f"Arrow: {error}") from error
