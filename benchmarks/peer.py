@@ -127,9 +127,9 @@ def main(arguments: Sequence[str]) -> int:
     lines: list[Sequence[str]] = []
     with cluster(os.environ.get("FLUSS_BOOTSTRAP_SERVERS")) as bootstrap, ExitStack() as stack:
         database = f"bench_{uuid.uuid4().hex[:8]}"
+        filled = _filled(bootstrap, database, options)
         ours, peer = _sides(stack, bootstrap=bootstrap, database=database)
         stack.callback(_drop_database, (ours, peer))
-        filled = _filled(peer or ours, options)
         for case in cases_of(options, filled):
             if not options.only or any(word in case.what for word in options.only):
                 print(f"  {case.what}: ", end="", file=sys.stderr, flush=True)
@@ -172,8 +172,28 @@ def _sides(stack: ExitStack, *, bootstrap: str, database: str) -> tuple[Side, Si
     return ours, peer
 
 
-def _filled(side: Side, options: argparse.Namespace) -> dict[str, str]:
-    """Fill the tables that both sides read; one side writes them."""
+def _filled(bootstrap: str, database: str, options: argparse.Namespace) -> dict[str, str]:
+    """Fill the tables that both sides read, in a process that ends before they begin.
+
+    A process that has written tables has memory that its reads use again, so neither side may write
+    them: reading two columns took pyfluss 6.5 instead of 9.5 ms of processor time then.
+    """
+    side = _filler(bootstrap=bootstrap, database=database)
+    try:
+        return _filled_by(side, options)
+    finally:
+        side.close()
+
+
+def _filler(*, bootstrap: str, database: str) -> Side:
+    try:
+        python, module = str(peer_python()), "fluss"
+    except PeerUnavailableError:
+        python, module = sys.executable, "fluss.aio"
+    return Side(python, module, bootstrap=bootstrap, database=database)
+
+
+def _filled_by(side: Side, options: argparse.Namespace) -> dict[str, str]:
     rows = options.rows
     found = {
         f"{codec} {batch_rows}": side.ask("fill", rows=rows, batch_rows=batch_rows, codec=codec)
