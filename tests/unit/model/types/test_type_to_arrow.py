@@ -8,8 +8,10 @@ import pytest
 from hypothesis import given
 
 from fluss.errors import UnsupportedTypeError
+from fluss.model.schema.aggregation import AggFunction
 from fluss.model.schema.column import Column
 from fluss.model.schema.schema import Schema
+from fluss.model.types import type_to_arrow
 from fluss.model.types.arrow_to_type import (
     ARROW_DEPTH_MAX,
     from_arrow_field,
@@ -107,6 +109,43 @@ def test_a_schema_comes_back_from_arrow_with_ids_and_comments(schema):
 def test_a_schema_survives_arrow_ipc(schema):
     arrow = pa.ipc.read_schema(to_arrow_schema(schema).serialize())
     assert Schema(arrow, schema.primary_keys) == schema
+
+
+@given(schemas())
+def test_a_schema_that_is_kept_is_the_one_that_is_made(schema):
+    made = type_to_arrow._schema_of.__wrapped__(schema.columns)
+    for _ in range(2):
+        assert to_arrow_schema(schema).equals(made, check_metadata=True)
+    assert to_arrow_schema(schema) is to_arrow_schema(Schema.from_json(schema.to_json()))
+
+
+def test_schemas_that_differ_in_one_fact_are_kept_apart():
+    columns = [
+        Column("a", D.bigint()),
+        Column("a", D.bigint().not_null()),
+        Column("a", D.bigint(), "a comment"),
+        Column("a", D.bigint(), column_id=7),
+        Column("a", D.bigint(), aggregation=AggFunction.of("sum")),
+        Column("a", D.string(), aggregation=AggFunction.of("listagg", delimiter="|")),
+        Column("a", D.string(), aggregation=AggFunction.of("listagg", delimiter=";")),
+        Column("a", D.char(1)),
+        Column("a", D.char(2)),
+        Column("a", D.array(D.int())),
+        Column("a", D.array(D.int().not_null())),
+    ]
+    made = [to_arrow_schema(Schema([each])) for each in columns]
+    for number, one in enumerate(made):
+        assert one.equals(pa.schema([to_arrow_field(columns[number])]), check_metadata=True) or (
+            columns[number].column_id is not None
+        )
+        others = made[:number] + made[number + 1 :]
+        assert not any(one.equals(each, check_metadata=True) for each in others)
+
+
+def test_few_schemas_are_kept():
+    for number in range(2 * type_to_arrow.SCHEMAS_KEPT_MAX):
+        to_arrow_schema(Schema([Column(f"c{number}", D.int())]))
+    assert type_to_arrow._schema_of.cache_info().currsize == type_to_arrow.SCHEMAS_KEPT_MAX
 
 
 def test_the_usual_schema_is_free_of_metadata():
