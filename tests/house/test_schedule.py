@@ -1,4 +1,4 @@
-"""Workers of a run get whole files, each test once; Spark starts in two of them."""
+"""Workers of a run get whole files, each test once; Spark and Java start in one each."""
 
 from __future__ import annotations
 
@@ -75,16 +75,24 @@ def test_every_test_runs_once_where_only_some_workers_suit() -> None:
     assert sorted(index for worker in run(names) for index in worker.ran) == list(range(40))
 
 
-def test_spark_starts_in_two_workers_while_there_is_other_work() -> None:
+def test_spark_starts_in_one_worker_while_there_is_other_work() -> None:
     spark = [f"tests/engines/spark/test_{at // 5}.py::test_{at}" for at in range(40)]
     java = [f"tests/java/oracle/test_{at // 5}.py::test_{at}" for at in range(40)]
     others = [f"tests/unit/test_{at // 5}.py::test_{at}" for at in range(400)]
     names = [*spark, *java, *others]
     of_spark, of_java = set(range(40)), set(range(40, 80))
     for place, worker in enumerate(run(names)):
-        assert bool(of_spark & {*worker.ran}) == (place < 2), place
-        assert bool(of_java & {*worker.ran}) == (place >= 2), place
+        assert bool(of_spark & {*worker.ran}) == (place == 0), place
+        assert bool(of_java & {*worker.ran}) == (place == WORKERS - 1), place
         assert worker.ran == sorted(worker.ran), "in the order of the collection"
+
+
+def test_the_worker_of_spark_does_its_tests_first() -> None:
+    first = [f"tests/unit/test_{at // 5}.py::test_{at}" for at in range(400)]
+    spark = [f"tests/engines/spark/test_{at // 5}.py::test_{at}" for at in range(40)]
+    ran = run([*first, *spark])[0].ran
+    assert ran[:40] == list(range(400, 440))
+    assert ran[40:], "and then others"
 
 
 def test_a_group_is_one_file_or_a_piece_of_it() -> None:
