@@ -59,7 +59,7 @@ def path_in_repository(page):
 
 @pytest.fixture(scope="module")
 def server():
-    with LocalCluster(durability="none") as cluster:
+    with LocalCluster(durability="none", in_thread=True) as cluster:
         yield cluster
 
 

@@ -200,7 +200,8 @@ def test_an_interrupted_step_continues_at_its_checkpoint(tmp_path, lake):
     pipeline_module, ask = module("pipeline"), module("ask")
     source, work = tmp_path / "files", tmp_path / "work"
     clicks.write_files(source, files=4, rows=ROWS)
-    with LocalCluster(tmp_path / "server", durability="none", lake=lake or None) as cluster:
+    folder = tmp_path / "server"
+    with LocalCluster(folder, durability="none", lake=lake or None, in_thread=True) as cluster:
         servers = cluster.bootstrap_servers
         pipeline = pipeline_module.Pipeline(
             spark=local_spark(),

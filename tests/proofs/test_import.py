@@ -24,7 +24,7 @@ from fluss_server.local_cluster import LocalCluster
 from tests.support.hypothesis_profiles import IS_EXHAUSTIVE
 
 # The values are random, so a file has about as many bytes as they do.
-BYTES = (5_000 if IS_EXHAUSTIVE else 200) * 1_000_000
+BYTES = (5_000 if IS_EXHAUSTIVE else 100) * 1_000_000
 ROW_BYTES = 68
 FILES = 4
 KILLS = 6 if IS_EXHAUSTIVE else 2

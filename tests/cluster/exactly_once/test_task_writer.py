@@ -621,7 +621,7 @@ def test_caveats_are_listed(session, table, cluster, database):
 def test_an_embedded_server_that_keeps_what_it_acknowledged_needs_no_replica(tmp_path):
     for durability, is_enough in (("process", True), ("none", False)):
         with (
-            LocalCluster(tmp_path / durability, durability=durability) as server,
+            LocalCluster(tmp_path / durability, durability=durability, in_thread=True) as server,
             fluss.connect(f"fluss://{server.bootstrap_servers}") as session,
         ):
             session.create_database("d")

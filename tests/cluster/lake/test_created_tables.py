@@ -116,7 +116,7 @@ def real(request, tmp_path_factory):
 @pytest.fixture(scope="module")
 def ours(tmp_path_factory):
     directory = tmp_path_factory.mktemp("our_lake")
-    with LocalCluster(directory, durability="none", lake=True) as running:
+    with LocalCluster(directory, durability="none", lake=True, in_thread=True) as running:
         lake = directory / "iceberg"
         made = Made(running.bootstrap_servers, lake / "catalog.sqlite", lake / "warehouse")
         yield made

@@ -29,8 +29,9 @@ KEY = {"primary_key": ["id", "day"], "bucket_key": ["id"]}
 
 @pytest.fixture(scope="module")
 def session(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("lake")
     with (
-        LocalCluster(tmp_path_factory.mktemp("lake"), durability="none", lake=True) as cluster,
+        LocalCluster(folder, durability="none", lake=True, in_thread=True) as cluster,
         fluss.connect(f"fluss://{cluster.bootstrap_servers}/fluss") as opened,
     ):
         yield opened

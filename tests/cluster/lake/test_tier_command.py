@@ -37,14 +37,17 @@ def tier(run):
 
 def test_each_outcome_says_what_to_do(tier, tmp_path):
     data = tmp_path / "data"
-    with LocalCluster(data, durability="none") as cluster, fluss.connect(cluster.url) as session:
+    with (
+        LocalCluster(data, durability="none", in_thread=True) as cluster,
+        fluss.connect(cluster.url) as session,
+    ):
         session.create_database("shop")
         session.create_table("shop.old", {"id": "BIGINT"})
         code, out, err = tier(cluster.url, "status")
         assert (code, out) == (0, "")
         assert "No table has a lake.\n  hint: create tables with --set" in err
     with (
-        LocalCluster(data, durability="none", lake=True) as cluster,
+        LocalCluster(data, durability="none", lake=True, in_thread=True) as cluster,
         fluss.connect(cluster.url) as session,
     ):
         url = cluster.url

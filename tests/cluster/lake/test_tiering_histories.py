@@ -24,7 +24,7 @@ from tests.support.lake.histories import COLUMNS, ENGINES, KEYS, NAMES, History,
 from tests.support.lake.readers import READERS, values
 from tests.support.lake.rounds import one_round
 
-ROUNDS = 12 if IS_EXHAUSTIVE else 3
+ROUNDS = 12 if IS_EXHAUSTIVE else 2
 
 
 def assert_same(table):

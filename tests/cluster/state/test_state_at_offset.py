@@ -280,7 +280,9 @@ def test_an_empty_table_has_no_rows(new_table):
 @pytest.fixture(scope="module", params=server_kinds())
 def snapshot_cluster(request):
     if request.param == "embedded":
-        with LocalCluster(durability="none", kv_snapshot_interval=INTERVAL) as running:
+        with LocalCluster(
+            durability="none", kv_snapshot_interval=INTERVAL, in_thread=True
+        ) as running:
             yield running
         return
     with request.getfixturevalue("start_cluster")(FAST_SNAPSHOTS) as running:

@@ -43,7 +43,7 @@ def lake_session(tmp_path_factory):
     """A Fluss session of an embedded server with a lake, with the database `spark`."""
     folder = tmp_path_factory.mktemp("lake")
     with (
-        LocalCluster(folder, durability="none", lake=True) as cluster,
+        LocalCluster(folder, durability="none", lake=True, in_thread=True) as cluster,
         fluss.connect(f"fluss://{cluster.bootstrap_servers}/spark", **IMPATIENT) as opened,
     ):
         opened.create_database("spark")

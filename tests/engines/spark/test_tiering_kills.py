@@ -53,7 +53,7 @@ pytestmark = [
 @pytest.fixture(scope="module")
 def lake_cluster(tmp_path_factory):
     folder = tmp_path_factory.mktemp("lake")
-    with LocalCluster(folder, durability="none", lake=True) as cluster:
+    with LocalCluster(folder, durability="none", lake=True, in_thread=True) as cluster:
         yield cluster
 
 
