@@ -169,3 +169,7 @@ def test_status_names_lag_worker_and_error(session, lake_cluster, make, tmp_path
     assert found[broken.name]["snapshot"] is None
     assert "only Parquet is" in found[broken.name]["error"]
     assert ":" in found[broken.name]["by"]
+    process = command(lake_cluster, tmp_path, "status", *names, "-o", "table")
+    out, errors = process.communicate(timeout=WAIT_S)
+    assert process.returncode == 0, errors
+    assert f"{broken.name}: {found[broken.name]['error']}\n  hint: " in out, "it is not shortened"

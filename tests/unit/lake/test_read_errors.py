@@ -3,7 +3,7 @@
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-from pyiceberg.exceptions import ForbiddenError, OAuthError, UnauthorizedError
+from pyiceberg.exceptions import ForbiddenError, NotInstalledError, OAuthError, UnauthorizedError
 
 from fluss.errors import (
     AuthenticationError,
@@ -11,6 +11,7 @@ from fluss.errors import (
     ConnectError,
     CorruptDataError,
     FlussError,
+    MissingExtraError,
     SnapshotNotFoundError,
 )
 from fluss_lake.read_errors import reading_file, secrets_of, unreachable
@@ -36,6 +37,7 @@ TABLE = table_of(schema_of(id="INT"))
         (OSError("Connection refused"), ConnectError),
         (RuntimeError("Max retries exceeded with url"), ConnectError),
         (RuntimeError("something else"), FlussError),
+        (NotInstalledError("SQLAlchemy support not installed"), MissingExtraError),
     ],
     ids=str,
 )
@@ -44,6 +46,17 @@ def test_each_becomes_an_error_of_its_kind(error, kind):
     assert type(found) is kind
     assert "db.t" in found.message
     assert "lake='off'" in found.hint
+
+
+def test_the_statement_of_a_catalog_in_a_database_is_left_out():
+    error = RuntimeError(
+        "(sqlite3.OperationalError) no such table: iceberg_tables\n[SQL: SELECT x\nFROM "
+        "iceberg_tables]\n(Background on this error at: https://sqlalche.me/e/20/e3q8)"
+    )
+    text = unreachable(TABLE, error).message
+    assert text.endswith(
+        "cannot be read: (sqlite3.OperationalError) no such table: iceberg_tables."
+    )
 
 
 def test_secrets_are_taken_out_of_texts():

@@ -12,6 +12,7 @@ import pyarrow as pa
 from pyiceberg.exceptions import (
     AuthorizationExpiredError,
     ForbiddenError,
+    NotInstalledError,
     OAuthError,
     UnauthorizedError,
 )
@@ -23,6 +24,7 @@ from fluss.errors import (
     ConnectError,
     CorruptDataError,
     FlussError,
+    MissingExtraError,
     SnapshotNotFoundError,
 )
 from fluss.lake.lake_format import without_lake
@@ -50,6 +52,7 @@ _WHERE_LOGINS_ARE: Final = (
     "lake.s3.access-key-id and lake.s3.secret-access-key (files), in the environment as "
     "FLUSS_LAKE_PASSWORD and so on."
 )
+_STATEMENT: Final = re.compile(r" \[SQL: | \(Background on this error at: ")
 
 
 def secrets_of(properties: Iterable[tuple[str, str]]) -> frozenset[str]:
@@ -68,9 +71,16 @@ def unreachable(
     table: TableInfo, error: Exception, secrets: frozenset[str] = frozenset()
 ) -> FlussError:
     """The error of a catalog or of files that cannot be reached or read."""
-    text = hidden(" ".join(str(error).split()), secrets)
+    # SQLAlchemy adds the statement and a link to its own pages.
+    text = _STATEMENT.split(hidden(" ".join(str(error).split()), secrets))[0]
     why = text[:WHY_CHARS_MAX] or type(error).__name__
     path = table.table_path
+    if isinstance(error, NotInstalledError):
+        return MissingExtraError(
+            f"The lake of {path} cannot be read, because the driver of its catalog is not installed.",
+            hint=without_lake("A catalog in PostgreSQL needs: pip install psycopg2-binary."),
+            table=str(path),
+        )
     refused = (UnauthorizedError, OAuthError, AuthorizationExpiredError)
     if isinstance(error, refused) or _NO_LOGIN.search(text):
         return AuthenticationError(

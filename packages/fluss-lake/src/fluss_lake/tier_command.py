@@ -31,14 +31,14 @@ _NOTES: Final = "tier"
 _MB: Final = 1_000_000
 _AGE: Final = re.compile(r"(\d+)([dhms])")
 _UNITS_MS: Final = {"d": 86_400_000, "h": 3_600_000, "m": 60_000, "s": 1_000}
+_TEXTS: Final = (("error", "string"), ("hint", "string"))
 _STATUS: Final = (
     ("table", "string"),
     ("lag", "int64"),
     ("snapshot", "int64"),
     ("committed_at", "string"),
     ("by", "string"),
-    ("error", "string"),
-    ("hint", "string"),
+    *_TEXTS,
 )
 
 
@@ -173,7 +173,8 @@ def status(
         fluss tier status
         fluss tier status -t shop.orders -o json
     """
-    from fluss.cli.row_output import write_records
+    from fluss.cli.files.format_names import OutputFormat
+    from fluss.cli.row_output import format_of_output, write_records
     from fluss_lake.tiering.status import status_of
 
     options: GlobalOptions = context.obj
@@ -186,7 +187,14 @@ def status(
         )
         if options.output is None:
             return
-    write_records(records, _STATUS, options.output)
+    if format_of_output(options.output) is not OutputFormat.TABLE:
+        write_records(records, _STATUS, options.output)
+        return
+    write_records(records, _STATUS[: -len(_TEXTS)], options.output)
+    for record in records:  # a cell of a table on a screen has no room for them
+        if record["error"] is not None:
+            hint = "" if record["hint"] is None else f"\n  hint: {record['hint']}"
+            typer.echo(f"{record['table']}: {record['error']}{hint}")
 
 
 def expire(
