@@ -87,10 +87,11 @@ def test_spark_starts_in_one_worker_while_there_is_other_work() -> None:
         assert worker.ran == sorted(worker.ran), "in the order of the collection"
 
 
-def test_the_worker_of_spark_does_its_tests_first() -> None:
+@pytest.mark.parametrize(("folder", "place"), [("engines/spark", 0), ("java/oracle", -1)])
+def test_the_worker_of_spark_and_that_of_java_do_their_tests_first(folder: str, place: int) -> None:
     first = [f"tests/unit/test_{at // 5}.py::test_{at}" for at in range(400)]
-    spark = [f"tests/engines/spark/test_{at // 5}.py::test_{at}" for at in range(40)]
-    ran = run([*first, *spark])[0].ran
+    last = [f"tests/{folder}/test_{at // 5}.py::test_{at}" for at in range(40)]
+    ran = run([*first, *last])[place].ran
     assert ran[:40] == list(range(400, 440))
     assert ran[40:], "and then others"
 

@@ -7,7 +7,8 @@ collection, whenever it has finished what it had; so module fixtures are still s
 
 What is expensive to start is started in one worker: Spark takes 12 s of processor time until it has
 read its first table. Its worker does all of Spark's tests first, because they take three quarters
-of the time of a whole run. Another worker takes such a file only if nothing else is left.
+of the time of a whole run, and the worker of Java does those of Java first. Another worker takes
+such a file only if nothing else is left.
 """
 
 from __future__ import annotations
@@ -66,7 +67,7 @@ def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> LoadScheduli
 def next_group(
     pending: Sequence[int], names: Sequence[str], worker: int, workers: int
 ) -> list[int]:
-    """Choose what a worker does next: the first file of Spark, one that suits it, or any.
+    """Choose what a worker does next: the first file of Spark or Java, one that suits it, or any.
 
     Args:
         pending: The numbers of tests that no worker has, in their order.
@@ -74,7 +75,9 @@ def next_group(
         worker: The number of the worker.
         workers: How many there are.
     """
-    begin = next((at for at, each in enumerate(pending) if _is_first(names[each], worker)), None)
+    begin = next(
+        (at for at, each in enumerate(pending) if _is_first(names[each], worker, workers)), None
+    )
     if begin is None:
         suits = (at for at, each in enumerate(pending) if _suits(names[each], worker, workers))
         begin = next(suits, 0)
@@ -86,8 +89,11 @@ def next_group(
     return group
 
 
-def _is_first(name: str, worker: int) -> bool:
-    return worker < WORKERS_OF_SPARK and SPARK.search(name) is not None
+def _is_first(name: str, worker: int, workers: int) -> bool:
+    if worker < WORKERS_OF_SPARK and SPARK.search(name):
+        return True
+    # Else they would be left for the end, when no worker has anything else to do.
+    return worker >= workers - WORKERS_OF_ORACLE and name.startswith("tests/java/")
 
 
 def _suits(name: str, worker: int, workers: int) -> bool:
