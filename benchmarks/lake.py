@@ -7,10 +7,12 @@
   Parquet and 1 million in the log, beside reading the two apart with the same engine;
 - tiering (`_lake_tiering`): a log and a changelog of 2 million rows, copied by one process;
 - spark (`_lake_spark`): the same rounds in Spark's executors, beside one process and beside Spark's
-  own floor.
+  own floor;
+- freshness (`_lake_freshness`), only with `--only freshness [--minutes N]`: how far the lakes of
+  two tables are behind, while 20 000 rows a second are written to them.
 
-A real Fluss runs during the last three. Processor time is that of this process, and of Spark's: the
-server's is not in it. Machines are shared, so it is the figure to compare.
+A real Fluss runs during all but the first. Processor time is that of this process, and of Spark's:
+the server's is not in it. Machines are shared, so it is the figure to compare.
 """
 
 from __future__ import annotations
@@ -21,10 +23,17 @@ import time
 from collections.abc import Callable
 from pathlib import Path
 
-from benchmarks import _lake_deletes, _lake_spark, _lake_tiering, _lake_unions
+from benchmarks import (
+    _lake_deletes,
+    _lake_freshness,
+    _lake_spark,
+    _lake_tiering,
+    _lake_unions,
+)
 from benchmarks._measure import machine
 
 ROWS, TAIL, DELETES, TIERED, PAIRS = 10_000_000, 1_000_000, 1_000_000, 2_000_000, 5
+MINUTES = 10.0
 SPARK_PAIRS_MAX = 3  # a pair of Spark takes as long as all others
 
 
@@ -36,7 +45,8 @@ def main() -> None:
     parser.add_argument("--deletes", type=int, default=DELETES)
     parser.add_argument("--tiered", type=int, default=TIERED)
     parser.add_argument("--pairs", type=int, default=PAIRS)
-    parser.add_argument("--only", default=",".join(_PARTS))
+    parser.add_argument("--minutes", type=float, default=MINUTES)
+    parser.add_argument("--only", default=",".join(each for each in _PARTS if each != "freshness"))
     given = parser.parse_args()
     print(machine())
     for name in given.only.split(","):
@@ -59,6 +69,7 @@ _PARTS: dict[str, Callable[[Path, argparse.Namespace], None]] = {
     "spark": lambda folder, given: _lake_spark.measure(
         folder, rows=given.tiered, pairs=min(given.pairs, SPARK_PAIRS_MAX)
     ),
+    "freshness": lambda folder, given: _lake_freshness.measure(folder, minutes=given.minutes),
 }
 
 if __name__ == "__main__":
