@@ -95,7 +95,9 @@ PROOFS = (
         "Fluss 0.9.1 and on the embedded server. Random histories of five merge engines, with both "
         "ways of replacing rows and with restarts, are the server's state at every moment in Polars, DuckDB, "
         "pandas and Spark. Workers, Spark's executors and its driver are killed at each step of a round, "
-        "workers sleep for three minutes, and a disk is full: no row is lost, and none is there twice.",
+        "workers sleep for three minutes, and a disk is full: no row is lost, and none is there twice. "
+        "Polars' decoder returns the same values of Flink's files as pyarrow. Each read beside writes, "
+        "rounds, compactions and expiries is one state.",
         tests=(
             "tests/proofs/test_lake_with_flink.py",
             "tests/cluster/lake/test_java_judges.py",
@@ -103,6 +105,7 @@ PROOFS = (
             "tests/cluster/lake/test_tiering_kills.py",
             "tests/cluster/lake/test_sleeping_workers.py",
             "tests/cluster/lake/test_full_disk.py",
+            "tests/cluster/lake/test_readers_beside_maintenance.py",
             "tests/cluster/lake/test_retention.py",
             "tests/engines/spark/test_lake_histories.py",
             "tests/engines/spark/test_tiering_kills.py",

@@ -4,7 +4,6 @@ Whatever the lake is at the moment, a read is one state: no older than what was 
 it began, and with each row once. A snapshot that expires while it is read is an error of its own.
 """
 
-import os
 import threading
 import time
 from collections import Counter
@@ -16,10 +15,14 @@ from fluss_lake.lake_errors import LakeConflictError
 from fluss_lake.tiering.lake_maintenance import compact, expire
 from fluss_lake.tiering.round_driver import RoundOptions
 from tests.cluster.lake.conftest import LAKE
+from tests.support.hypothesis_profiles import IS_EXHAUSTIVE
 from tests.support.lake.readers import by_batches, by_duckdb, by_polars
 from tests.support.lake.rounds import one_round
 
-SECONDS = float(os.environ.get("BESIDE_S", "6"))
+# It goes on until each kind of work was done at least once.
+SECONDS = 30.0 if IS_EXHAUSTIVE else 1.5
+SECONDS_MAX = 60.0
+COUNTED = ("rounds", "expired snapshots", "reads")
 KEYS = 50
 ROWS = 20
 READERS = (by_batches, by_polars, by_duckdb)
@@ -32,7 +35,7 @@ class Beside:
     def __init__(self, table):
         self.table, self.acknowledged, self.begun = table, 0, 0
         self.counts: Counter[str] = Counter()
-        self._end = time.monotonic() + SECONDS
+        self._began = time.monotonic()
         self._failures: list[BaseException] = []
 
     def run(self, *works):
@@ -46,10 +49,14 @@ class Beside:
 
     def _repeat(self, work):
         try:
-            while time.monotonic() < self._end and not self._failures:
+            while not self._is_over() and not self._failures:
                 work()
         except BaseException as error:  # noqa: BLE001 - raised by `run`
             self._failures.append(error)
+
+    def _is_over(self):
+        least = SECONDS if all(self.counts[each] for each in COUNTED) else SECONDS_MAX
+        return time.monotonic() - self._began >= least
 
     def write(self):
         self.begun += 1
@@ -128,4 +135,4 @@ def test_reads_are_states_whatever_happens_to_the_lake(session, kind):
     beside.run(beside.write, beside.tier, beside.compact, beside.expire, *readers)
     for each in READERS:
         beside.reading(each, session)()
-    assert min(beside.counts[each] for each in ("rounds", "expired snapshots", "reads")) > 0
+    assert min(beside.counts[each] for each in COUNTED) > 0

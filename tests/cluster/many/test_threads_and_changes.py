@@ -5,7 +5,6 @@ written in the order of the calls of a thread. Buffers are so small that they ar
 moment, and partitions appear with their first rows.
 """
 
-import os
 import threading
 from dataclasses import dataclass
 from random import Random
@@ -15,9 +14,10 @@ import pytest
 
 import fluss
 from fluss.native import VARIABLE
+from tests.support.hypothesis_profiles import IS_EXHAUSTIVE
 
 KEYS = 4
-STEPS = int(os.environ.get("STEPS", "80"))
+STEPS = 80
 COLUMNS_MAX = 6
 SMALL = {
     "writer.batch-timeout": "1ms",
@@ -183,7 +183,7 @@ class Writing:
 @pytest.mark.slow  # hundreds of rows in batches of a few
 @pytest.mark.parametrize("rows", ["python", "native"])
 @pytest.mark.parametrize("kind", ["plain", "partitioned"])
-@pytest.mark.parametrize("seed", range(int(os.environ.get("SEEDS", "1"))))
+@pytest.mark.parametrize("seed", range(24 if IS_EXHAUSTIVE else 1))
 def test_threads_find_what_they_wrote_last(cluster, database, kind, rows, seed, monkeypatch):
     monkeypatch.setenv(VARIABLE, "off" if rows == "python" else "on")
     with fluss.connect(f"fluss://{cluster.bootstrap}/{database}", config=SMALL) as session:
