@@ -19,10 +19,10 @@ from pathlib import Path
 from typing import Any, Final
 
 import numpy as np
-import pyarrow as pa
 
 import fluss
-from benchmarks._measure import print_table
+from benchmarks._lake_tiering import LAKE_TABLES, rows_of
+from benchmarks._measure import print_table, resident_bytes
 from fluss.errors import SnapshotNotFoundError
 from fluss_testkit.java_cluster import JavaCluster
 from fluss_testkit.lake_profile import iceberg_lake
@@ -33,12 +33,8 @@ ROWS_PER_S, BATCH_ROWS, KEYS = 10_000, 1_000, 500_000
 STARTS_S = 2 * FRESHNESS_S
 STOP_S_MAX = 60.0
 TABLE: Final[dict[str, Any]] = {
-    "schema": {"id": "BIGINT", "kind": "INT", "amount": "DOUBLE", "name": "STRING"},
-    "buckets": 4,
-    "properties": {
-        "table.datalake.enabled": "true",
-        "table.datalake.freshness": f"{FRESHNESS_S}s",
-    },
+    **LAKE_TABLES,
+    "properties": {**LAKE_TABLES["properties"], "table.datalake.freshness": f"{FRESHNESS_S}s"},
 }
 
 
@@ -120,14 +116,9 @@ def _sample(followed: list[_Followed], worker: Any, *, until: float) -> list[flo
     while (began := time.monotonic()) < until:
         for each in followed:
             each.look()
-        memory.append(_resident_mb(worker.pid))
+        memory.append(resident_bytes(worker.pid) / 1e6)
         time.sleep(max(0.0, began + 1 - time.monotonic()))
     return memory
-
-
-def _resident_mb(pid: int) -> float:
-    lines = Path(f"/proc/{pid}/status").read_text().splitlines()
-    return sum(int(each.split()[1]) for each in lines if each.startswith("VmRSS:")) / 1000
 
 
 @contextlib.contextmanager
@@ -163,15 +154,8 @@ def _write(table: Any, written: list[int], ended: threading.Event) -> None:
             return
         first = number * BATCH_ROWS
         ids = np.arange(first, first + BATCH_ROWS)
-        write(_rows(rng.choice(KEYS, BATCH_ROWS, replace=False) if has_keys else ids))
+        write(rows_of(rng.choice(KEYS, BATCH_ROWS, replace=False) if has_keys else ids))
         written.append(BATCH_ROWS)
-
-
-def _rows(ids: Any) -> pa.Table:
-    names = pa.array([f"name of {each}" for each in range(100)])
-    kinds = (ids % 100).astype(np.int32)
-    columns = {"id": ids, "kind": kinds, "amount": ids / 7}
-    return pa.table({**columns, "name": names.take(pa.array(kinds))})
 
 
 @contextlib.contextmanager

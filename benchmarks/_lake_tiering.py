@@ -53,7 +53,7 @@ def measure(folder: Path, *, rows: int, changes: int, pairs: int) -> None:
 def fill_log(table: Any, rows: int) -> int:
     """Append rows; return how many."""
     for start in range(0, rows, CHUNK_ROWS):
-        table.append(_rows(np.arange(start, min(rows, start + CHUNK_ROWS))))
+        table.append(rows_of(np.arange(start, min(rows, start + CHUNK_ROWS))))
     return rows
 
 
@@ -64,7 +64,7 @@ def fill_keys(table: Any, changes: int) -> int:
     again = rng.choice(keys, changes // 4, replace=False)
     for ids in (np.arange(keys), again):
         for start in range(0, len(ids), CHUNK_ROWS):
-            table.upsert(_rows(ids[start : start + CHUNK_ROWS]))
+            table.upsert(rows_of(ids[start : start + CHUNK_ROWS]))
     return keys + 2 * len(again)
 
 
@@ -134,7 +134,8 @@ def _by_parts(table: Any, folder: Path) -> None:
     path.unlink()
 
 
-def _rows(ids: np.ndarray[Any, Any]) -> pa.Table:
+def rows_of(ids: np.ndarray[Any, Any]) -> pa.Table:
+    """The rows of some ids."""
     kinds = (ids % 100).astype(np.int32)
     names = pa.array([f"name of {each}" for each in range(100)])
     return pa.table(

@@ -7,12 +7,13 @@ reports the ratio of each pair. No benchmark asserts a speed: a missed target is
 
 from __future__ import annotations
 
+import os
 import platform
 import statistics
 import sys
 import time
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -118,6 +119,14 @@ def print_table(title: str, heads: Sequence[str], rows: Sequence[Sequence[str]])
         ]
         print("  ".join(cells).rstrip())
     print()
+
+
+def resident_bytes(pid: int | None = None) -> int:
+    """Return the resident memory of a process, or of this one; 0 where that is not reported."""
+    with suppress(OSError):
+        fields = Path(f"/proc/{'self' if pid is None else pid}/statm").read_text()
+        return int(fields.split()[1]) * os.sysconf("SC_PAGE_SIZE")
+    return 0
 
 
 def _time(work: Callable[[], object], repeats: int) -> float:

@@ -22,6 +22,7 @@ from pathlib import Path
 import pyarrow as pa
 
 import fluss
+from benchmarks._measure import resident_bytes
 from benchmarks._peer_bench import SCHEMA, data_of
 from benchmarks._server_crowd import crowd_lines
 from benchmarks._server_load import load_lines
@@ -64,14 +65,6 @@ def cpu_seconds(pid: int) -> float:
         behind_name = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
         return (int(behind_name[11]) + int(behind_name[12])) / os.sysconf("SC_CLK_TCK")
     return 0.0
-
-
-def resident_bytes(pid: int) -> int:
-    """Return the resident memory of a process; 0 where the system does not report it."""
-    with suppress(OSError):
-        pages = int(Path(f"/proc/{pid}/statm").read_text().split()[1])
-        return pages * os.sysconf("SC_PAGE_SIZE")
-    return 0
 
 
 def timed(what: str, seconds: Sequence[float], seconds_max: float) -> Sequence[str]:

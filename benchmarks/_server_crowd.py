@@ -11,12 +11,12 @@ import statistics
 import struct
 import time
 from collections.abc import Sequence
-from pathlib import Path
 from typing import cast
 
 import pyarrow as pa
 
 import fluss
+from benchmarks._measure import resident_bytes
 from benchmarks._peer_bench import SCHEMA, data_of
 from fluss.wire import messages as pb
 from fluss.wire.api import ApiKey
@@ -46,25 +46,25 @@ def crowd_lines(options: argparse.Namespace) -> list[Sequence[str]]:
 async def _crowd(cluster: LocalCluster, table_id: int) -> list[Sequence[str]]:
     host, port = cluster.bootstrap_servers.rsplit(":", 1)
     alone = await _latency(host, int(port))
-    before = _resident(cluster.pid)
+    before = resident_bytes(cluster.pid)
     started = time.perf_counter()
     crowd = await asyncio.gather(
         *(asyncio.open_connection(host, int(port)) for _ in range(CONNECTIONS))
     )
     await asyncio.gather(*(_ask(*each) for each in crowd))
     taken = time.perf_counter() - started
-    held = _resident(cluster.pid) - before
+    held = resident_bytes(cluster.pid) - before
     started = time.perf_counter()
     for _ in range(10):
         await asyncio.gather(*(_ask(*each) for each in crowd))
     rate = 10 * CONNECTIONS / (time.perf_counter() - started)
-    before = _resident(cluster.pid)
+    before = resident_bytes(cluster.pid)
     for _, writer in crowd[:SLOW_READERS]:
         cast("asyncio.Transport", writer.transport).pause_reading()
         for number in range(ASKED_EACH):
             writer.write(_frame(ApiKey.FETCH_LOG, _fetch(table_id), number))
     await asyncio.sleep(SETTLE_S)
-    slow = _resident(cluster.pid) - before
+    slow = resident_bytes(cluster.pid) - before
     beside = await _latency(host, int(port))
     for _, writer in crowd:
         writer.transport.abort()
@@ -119,10 +119,3 @@ def _fetch(table_id: int) -> bytes:
     table = request.tables_req.add(table_id=table_id, projection_pushdown_enabled=False)
     table.buckets_req.add(bucket_id=0, fetch_offset=0, max_fetch_bytes=FETCH_BYTES)
     return request.SerializeToString()
-
-
-def _resident(pid: int) -> int:
-    try:
-        return int(Path(f"/proc/{pid}/statm").read_text().split()[1]) * 4096
-    except OSError:
-        return 0

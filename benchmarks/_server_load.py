@@ -22,6 +22,7 @@ import numpy as np
 import pyarrow as pa
 
 import fluss
+from benchmarks._measure import resident_bytes
 from benchmarks._peer_bench import SCHEMA, data_of
 from benchmarks._server_tasks import keyed_batches
 from fluss_server import LocalCluster
@@ -56,7 +57,6 @@ def load_lines(options: argparse.Namespace) -> list[Sequence[str]]:
 
 
 def _under_load(cluster: LocalCluster, seconds: float) -> tuple[list[int], list[int], str]:
-    from benchmarks._server_alone import resident_bytes  # which imports this file
 
     ends = time.monotonic() + seconds
     with fluss.connect(cluster.url) as session:

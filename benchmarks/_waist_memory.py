@@ -9,14 +9,13 @@ from __future__ import annotations
 
 import gc
 import json
-import os
 import sys
 import threading
 import time
-from pathlib import Path
 from typing import Self
 
 import fluss
+from benchmarks._measure import resident_bytes
 
 SAMPLED_EVERY_S = 0.002
 MB = 1e6
@@ -40,14 +39,8 @@ class Peak:
 
     def _look(self) -> None:
         while not self._stop.is_set():
-            self.mb = max(self.mb, resident_mb())
+            self.mb = max(self.mb, resident_bytes() / MB)
             time.sleep(SAMPLED_EVERY_S)
-
-
-def resident_mb() -> float:
-    """Return the resident memory of this process."""
-    pages = int(Path("/proc/self/statm").read_text().split()[1])
-    return pages * os.sysconf("SC_PAGE_SIZE") / MB
 
 
 def main() -> None:
@@ -57,7 +50,7 @@ def main() -> None:
     with fluss.connect(url) as session:
         table = session.table(name)
         gc.collect()
-        level, rows, largest = resident_mb(), 0, 0
+        level, rows, largest = resident_bytes() / MB, 0, 0
         with Peak() as peak:
             scan = table.scan(**options)
             for batch in scan.to_reader():

@@ -17,7 +17,8 @@ from typing import Any
 import pyarrow as pa
 
 import fluss
-from benchmarks._waist_memory import MB, resident_mb
+from benchmarks._measure import resident_bytes
+from benchmarks._waist_memory import MB
 from fluss.session import Session
 from fluss_server import LocalCluster
 
@@ -74,10 +75,10 @@ def _kept(make: Callable[[int], Any]) -> float:
     """The memory that an object keeps, in MB. Nothing is freed: the next kind would get that."""
     ALL.extend(make(number) for number in range(WARM))
     gc.collect()
-    before = resident_mb()
+    before = resident_bytes() / MB
     ALL.extend(make(WARM + number) for number in range(COUNT))
     gc.collect()
-    return (resident_mb() - before) / COUNT
+    return (resident_bytes() / MB - before) / COUNT
 
 
 def _line(what: str, size_mb: float) -> None:

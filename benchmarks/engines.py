@@ -38,7 +38,7 @@ import pyarrow as pa
 import fluss
 from benchmarks._engine_queries import ENGINES, Bench
 from benchmarks._engine_rows import BUCKETS, SHAPES, written, written_as_delta
-from benchmarks._measure import cluster, machine
+from benchmarks._measure import cluster, machine, resident_bytes
 from fluss.session import Session, Table
 
 ROWS = 20_000_000
@@ -178,25 +178,20 @@ def _bytes_of(session: Session, work: Callable[[], object]) -> int:
 
 def _grown_mb(work: Callable[[], object]) -> float:
     pa.default_memory_pool().release_unused()
-    started = highest = _resident_mb()
+    started = highest = resident_bytes()
     ended = threading.Event()
 
     def sample() -> None:
         nonlocal highest
         while not ended.wait(SAMPLE_S):
-            highest = max(highest, _resident_mb())
+            highest = max(highest, resident_bytes())
 
     watching = threading.Thread(target=sample, daemon=True)
     watching.start()
     work()
     ended.set()
     watching.join()
-    return highest - started
-
-
-def _resident_mb() -> float:
-    pages = int(Path("/proc/self/statm").read_text().split()[1])
-    return pages * os.sysconf("SC_PAGE_SIZE") / 1e6
+    return (highest - started) / 1e6
 
 
 if __name__ == "__main__":

@@ -13,13 +13,12 @@ import sys
 import time
 import uuid
 from collections.abc import Callable
-from pathlib import Path
 
 import numpy as np
 import pyarrow as pa
 
 import fluss
-from benchmarks._measure import Rounds
+from benchmarks._measure import Rounds, resident_bytes
 from benchmarks._waist_states import measure_states
 from fluss import col
 from fluss.dialects.log_scanner import LogScanner
@@ -50,7 +49,7 @@ def _measure_on(bootstrap: str) -> None:
     database = f"waist_{uuid.uuid4().hex[:8]}"
     with fluss.connect(f"fluss://{bootstrap}/{database}") as session:
         session.create_database(database)
-        resident = _resident_mb()
+        resident = resident_bytes() / 1e6
         try:
             _measure(session, resident)
         finally:
@@ -75,7 +74,9 @@ def _measure(session: Session, resident_mb: float) -> None:
     keys = rows.select(["id"]).slice(0, 100_000)
     _line("lookup of 100,000 keys", _rate(lambda: keyed.lookup(keys), count=100_000, of="keys"))
     _line("a plan over 5 buckets x 200 partitions", f"{_plan_s(session):.3f} s")
-    _line("memory above the level after connecting", f"{_resident_mb() - resident_mb:,.0f} MB")
+    _line(
+        "memory above the level after connecting", f"{resident_bytes() / 1e6 - resident_mb:,.0f} MB"
+    )
     for what, figure in measure_states(rows):
         _line(what, figure)
 
@@ -146,11 +147,6 @@ def _seconds(work: Callable[[], object]) -> float:
     began = time.perf_counter()
     work()
     return time.perf_counter() - began
-
-
-def _resident_mb() -> float:
-    pages = int(Path("/proc/self/statm").read_text().split()[1])
-    return pages * os.sysconf("SC_PAGE_SIZE") / 1e6
 
 
 def _line(what: str, figure: str) -> None:

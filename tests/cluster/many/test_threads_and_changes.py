@@ -19,6 +19,8 @@ from tests.support.hypothesis_profiles import IS_EXHAUSTIVE
 KEYS = 4
 STEPS = 80
 COLUMNS_MAX = 6
+COLUMNS = {"id": "BIGINT NOT NULL", "part": "STRING NOT NULL", "name": "STRING", "age": "BIGINT"}
+ROWS = pa.schema({"id": pa.int64(), "part": pa.string(), "name": pa.string(), "age": pa.int64()})
 SMALL = {
     "writer.batch-timeout": "1ms",
     "writer.batch-size": "2kb",
@@ -48,10 +50,12 @@ class Writing:
         self.failure = None
 
     def run(self):
+        often = [self.row] * 6 + [self.update] * 3 + [self.delete] * 2
+        frames = [self.frame, self.partial, self.keys_of, self.changes, self.routed, self.stream]
+        steps = [*often, *frames, self.typed, self.flush, self.alter]
         try:
             for _ in range(STEPS):
-                step = self.random.choice([self.row] * 6 + [self.update] * 3 + [self.delete] * 2 + [self.frame, self.partial, self.keys_of, self.typed, self.changes, self.routed, self.stream, self.flush, self.alter])  # fmt: skip
-                step()
+                self.random.choice(steps)()
         except BaseException as error:  # noqa: BLE001 - raised by the test's thread
             self.failure = error
 
@@ -100,16 +104,18 @@ class Writing:
         self.writer.upsert(self.table(), [dict(each) for each in rows])
 
     def partial(self):
-        rows = [{"id": each["id"], "part": each["part"], "age": each["age"]} for each in self.several()]  # fmt: skip
+        rows = [{name: each[name] for name in ("id", "part", "age")} for each in self.several()]
         for row in rows:
             self.keep(row, partial=True)
-        self.writer.update(self.table(), pa.Table.from_pylist(rows).cast(pa.schema({"id": pa.int64(), "part": pa.string(), "age": pa.int64()})))  # fmt: skip
+        self.writer.update(self.table(), pa.Table.from_pylist(rows, ROWS.remove(2)))
 
     def keys_of(self):
         rows = [self.new() for _ in range(self.random.randint(1, 3))]
         for row in rows:
             self.rows.pop(row["id"], None)
-        self.writer.delete(self.table(), [{"id": each["id"], "part": each["part"]} for each in rows])  # fmt: skip
+        self.writer.delete(
+            self.table(), [{"id": each["id"], "part": each["part"]} for each in rows]
+        )
 
     def typed(self):
         row = self.new()
@@ -130,11 +136,13 @@ class Writing:
     def routed(self):
         rows = self.several()
         given = [{"t": self.table(), **row} for row in rows]
-        schema = pa.schema({"t": pa.string(), "id": pa.int64(), "part": pa.string(), "name": pa.string(), "age": pa.int64()})  # fmt: skip
+        schema = pa.schema([("t", pa.string()), *ROWS])
         if self.random.random() < 0.5:
             self.writer.route(given, by="t")
-        elif not self.takes(lambda: self.writer.route(self.padded(pa.Table.from_pylist(given, schema)), by="t")):  # fmt: skip
-            return
+        else:
+            data = self.padded(pa.Table.from_pylist(given, schema))
+            if not self.takes(lambda: self.writer.route(data, by="t")):
+                return
         for row in rows:
             self.keep(row)
 
@@ -156,8 +164,7 @@ class Writing:
 
     def stream(self):
         rows = self.several()
-        schema = pa.schema({"id": pa.int64(), "part": pa.string(), "name": pa.string(), "age": pa.int64()})  # fmt: skip
-        data = self.padded(pa.Table.from_pylist(rows, schema))
+        data = self.padded(pa.Table.from_pylist(rows, ROWS))
         if self.takes(lambda: self.writer.upsert(self.table(), data.to_reader(max_chunksize=7))):
             for row in rows:
                 self.keep(row)
@@ -188,11 +195,15 @@ def test_threads_find_what_they_wrote_last(cluster, database, kind, rows, seed, 
     monkeypatch.setenv(VARIABLE, "off" if rows == "python" else "on")
     with fluss.connect(f"fluss://{cluster.bootstrap}/{database}", config=SMALL) as session:
         more = {"partition_by": ["part"]} if kind == "partitioned" else {}
-        columns = {"id": "BIGINT NOT NULL", "part": "STRING NOT NULL", "name": "STRING", "age": "BIGINT"}  # fmt: skip
-        table = session.create_table("people", columns, primary_key=["id", "part"], buckets=2, **more)  # fmt: skip
+        table = session.create_table(
+            "people", COLUMNS, primary_key=["id", "part"], buckets=2, **more
+        )
         writer = session.write_many()
         names = ["people", table.name]
-        parts = [Writing(session, writer, names, seed * 10 + each, partitioned=bool(more)) for each in range(3)]  # fmt: skip
+        parts = [
+            Writing(session, writer, names, seed * 10 + each, partitioned=bool(more))
+            for each in range(3)
+        ]
         threads = [threading.Thread(target=each.run) for each in parts]
         for each in threads:
             each.start()

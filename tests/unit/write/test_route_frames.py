@@ -89,20 +89,24 @@ def frame(names, kind):
     return pa.table(columns)
 
 
+def handed_over(table, kind):
+    """The table as a caller may hold it."""
+    if kind == "dicts":
+        return table.to_pylist()
+    if kind == "chunks":
+        return pa.concat_tables([table.slice(0, 7), table.slice(7, 0), table.slice(7)])
+    if kind == "stream":
+        return pa.RecordBatchReader.from_batches(table.schema, table.to_batches(max_chunksize=5))
+    return table
+
+
 @given(
     names=st.lists(st.sampled_from(NAMES), max_size=40),
     kind=st.sampled_from(["plain", "dictionary", "view", "nested", "dicts", "chunks", "stream"]),
 )
 def test_each_table_gets_its_rows_in_their_order(names, kind):
     table = frame(names, kind)
-    data = table
-    if kind == "dicts":
-        data = table.to_pylist()
-    elif kind == "chunks":
-        data = pa.concat_tables([table.slice(0, 7), table.slice(7, 0), table.slice(7)])
-    elif kind == "stream":
-        data = pa.RecordBatchReader.from_batches(table.schema, table.to_batches(max_chunksize=5))
-    writer, counts = routed(data)
+    writer, counts = routed(handed_over(table, kind))
     expected: dict[str, list] = {}
     for row in table.to_pylist():
         expected.setdefault(row.pop("t"), []).append(row)
@@ -118,14 +122,7 @@ def test_several_values_may_name_one_table_whose_rows_keep_their_order(values, k
     """Kinds of events, for example; or a name with and without its database."""
     names = {each: NAMES[number % 2] for number, each in enumerate("abcdef")}
     table = frame(values, kind)
-    data = table
-    if kind == "dicts":
-        data = table.to_pylist()
-    elif kind == "chunks":
-        data = pa.concat_tables([table.slice(0, 7), table.slice(7, 0), table.slice(7)])
-    elif kind == "stream":
-        data = pa.RecordBatchReader.from_batches(table.schema, table.to_batches(max_chunksize=5))
-    writer, counts = routed(data, names=names)
+    writer, counts = routed(handed_over(table, kind), names=names)
     expected: dict[str, list] = {}
     for row in table.to_pylist():
         expected.setdefault(names[row.pop("t")], []).append(row)

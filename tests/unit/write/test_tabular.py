@@ -304,6 +304,13 @@ def test_values_that_contain_themselves_are_refused():
 
 
 AT, ONE = np.datetime64("2020-01-01", "us"), np.int64(1)
+HANDED_OVER = {
+    "list": lambda values: {"v": values},
+    "tuple": lambda values: {"v": tuple(values)},
+    "series": lambda values: {"v": pd.Series(values, dtype=object)},
+    "pandas": lambda values: pd.DataFrame({"v": pd.Series(values, dtype=object)}),
+    "rows": lambda values: [{"v": each} for each in values],
+}
 
 
 @pytest.mark.parametrize(
@@ -321,7 +328,7 @@ AT, ONE = np.datetime64("2020-01-01", "us"), np.int64(1)
     ],
     ids=str,
 )
-@pytest.mark.parametrize("make", [lambda each: {"v": each}, lambda each: {"v": tuple(each)}, lambda each: {"v": pd.Series(each, dtype=object)}, lambda each: pd.DataFrame({"v": pd.Series(each, dtype=object)}), lambda each: [{"v": value} for value in each]], ids=["list", "tuple", "series", "pandas", "rows"])  # fmt: skip
+@pytest.mark.parametrize("make", HANDED_OVER.values(), ids=HANDED_OVER)
 def test_times_of_numpy_among_its_numbers_are_refused(values, row, make):
     """Arrow crashes on them."""
     with pytest.raises(InvalidValueError, match=r"several kinds|type") as refused:
