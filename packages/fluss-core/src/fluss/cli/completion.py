@@ -189,7 +189,6 @@ def _fitting(found: Iterable[Candidate], incomplete: str) -> Iterator[Candidate]
 
 _LISTS: Final = frozenset({"columns", "primary_key", "partition_by", "bucket_key"})
 _BOUNDS: Final = ("earliest", "latest", "-10m", "-1h", "-1d")
-_LAKES: Final = ("union", "only", "off")
 
 
 def _values(place: _Place, parameter: Any, incomplete: str) -> Iterator[Candidate]:
@@ -290,8 +289,10 @@ def _modes(place: _Place, incomplete: str) -> list[str]:  # noqa: ARG001 - a fin
     return [each.value for each in Mode]
 
 
-def _lakes(place: _Place, incomplete: str) -> Sequence[str]:  # noqa: ARG001 - a finder
-    return _LAKES
+def _lakes(place: _Place, incomplete: str) -> list[str]:  # noqa: ARG001 - a finder
+    from fluss.scan import LakeUse
+
+    return [each.value for each in LakeUse]
 
 
 def _bounds(place: _Place, incomplete: str) -> Sequence[str]:  # noqa: ARG001 - a finder
