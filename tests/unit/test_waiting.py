@@ -6,6 +6,7 @@ import signal
 import threading
 import time
 import weakref
+from collections import deque
 from concurrent.futures import ThreadPoolExecutor
 from contextvars import ContextVar
 
@@ -164,12 +165,12 @@ def spare(monkeypatch):
     monkeypatch.setattr(waiting, "_spare_threads", threads)
     yield threads
     monkeypatch.setattr(waiting, "SPARE_S", 0.01)
-    for _ in range(waiting.SPARE_THREADS_MAX):
-        threads._works.put(lambda: None)  # wakes those that wait; the others end by themselves
+    for works in list(threads._idle):
+        works.put(lambda: None)  # wakes those that wait; the others end by themselves
 
 
 def until_idle(threads, count):
-    assert wait_until(lambda _: time.sleep(0.001) or threads._idle.qsize() == count, 5.0)
+    assert wait_until(lambda _: time.sleep(0.001) or len(threads._idle) == count, 5.0)
 
 
 def test_a_thread_works_for_one_caller_after_another(spare):
@@ -193,7 +194,7 @@ def test_a_thread_without_work_ends(spare, monkeypatch):
     monkeypatch.setattr(waiting, "SPARE_S", 0.01)
     thread = result_of(in_thread(threading.current_thread, "the first"))
     assert join(thread, 5.0)
-    assert spare._idle.empty()
+    assert not spare._idle
     assert result_of(in_thread(lambda: 7, "seven")) == 7
 
 
@@ -216,17 +217,32 @@ def test_a_thread_keeps_nothing_of_its_work(spare):
     assert wait_until(lambda _: time.sleep(0.001) or gone() is None, 5.0)
 
 
-def test_work_that_a_signal_has_kept_from_a_thread_is_never_done(spare, monkeypatch):
+@pytest.mark.parametrize("is_idle", [True, False], ids=["idle thread", "new thread"])
+def test_work_that_a_signal_has_kept_from_a_thread_is_never_done(spare, monkeypatch, is_idle):
+    """And no later work waits for a thread because of it."""
     done = []
 
-    def interrupted():
+    class Interrupting(deque):
+        def pop(self):
+            super().pop()
+            raise KeyboardInterrupt
+
+    def interrupted(*_):
         raise KeyboardInterrupt
 
+    if is_idle:
+        in_thread(lambda: 6, "six").result()
+        until_idle(spare, 1)
     with monkeypatch.context() as patch:
-        patch.setattr(spare, "_is_one_taken", interrupted)
+        patch.setattr(spare, "_idle", Interrupting(spare._idle))
+        patch.setattr(threading.Thread, "start", interrupted)
         with pytest.raises(KeyboardInterrupt):
             in_thread(lambda: done.append("lost"), "lost")
-    assert result_of(in_thread(lambda: 7, "seven")) == 7
+    spare._idle.clear()  # the thread that was found is lost to other callers
+    monkeypatch.setattr(waiting, "SPARE_S", 0.01)
+    for number in range(3):
+        thread = in_thread(threading.current_thread, f"work {number}").result(5.0)
+        assert join(thread, 5.0)
     assert not done
 
 
